@@ -6,7 +6,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
 
+#include "planner/io/experiment/experiment_case.h"
+#include "planner/io/experiment/reference_tables.h"
+#include "planner/io/results/results_fields.h"
 #include "tests/support/golden_message.h"
 
 namespace pfeife {
@@ -250,6 +256,14 @@ TEST_F(ExperimentConfig, EachKindOfMistakeHasOneMessageWithItsPlaceAndARemedy) {
       {"devices: [2, 4]\n",
        "small.yaml:4:1: \"devices\" stands below \"cases\": cases: {devices: ...}"},
       {"recompute: full\n", "small.yaml:4:1: \"recompute\" stands below \"plan\""},
+      {"plan: {queues: edge}\n",
+       "small.yaml:4:8: plan: \"queues\" stands below \"simulation\": simulation: {queues: ...}"},
+      {"simulation: {select_by: p95}\n",
+       "small.yaml:4:14: simulation: \"select_by\" stands at the top of the file, not below "
+       "\"simulation\"; move it there"},
+      {"plan: {loop_batch: 4}\n",
+       "small.yaml:4:8: plan: \"loop_batch\" stands below \"baselines\": baselines: [{loop_batch: "
+       "...}]"},
       {"training: {precison: tf32}\n", "small.yaml:4:12: training: unknown key \"precison\""},
       {"training: {precision: tf23}\n", "small.yaml:4:23: training.precision:"},
       {"training: {microbatch_size: many}\n", "small.yaml:4:29: training.microbatch_size:"},
@@ -559,6 +573,81 @@ TEST(CaseName, HasNothingThatAFolderMustNotHave) {
   const std::string longest(300, 'x');
   EXPECT_EQ(case_name({{"a", longest}}).size(), 120u);
   EXPECT_NE(case_name({{"a", longest}}), case_name({{"a", longest + "x"}}));
+}
+
+// The pages of configs/reference say what the lists of fields say. To write their tables anew:
+// PFEIFE_WRITE_REFERENCE=1 build/release/tests/test_io --gtest_filter='Reference.*'
+
+std::filesystem::path reference_folder() {
+  return std::filesystem::path(PFEIFE_SOURCE_DIR) / "configs" / "reference";
+}
+
+std::map<std::filesystem::path, std::string> reference_pages() {
+  std::map<std::filesystem::path, std::string> pages;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(reference_folder().parent_path())) {
+    if (entry.path().extension() != ".md") continue;
+    std::ifstream in(entry.path());
+    pages[entry.path()] = {std::istreambuf_iterator<char>(in), {}};
+  }
+  return pages;
+}
+
+TEST(Reference, PagesHaveTheTablesOfTheLists) {
+  const auto tables = reference_tables();
+  std::string all;
+  for (const auto& [file, page] : reference_pages()) {
+    const std::string now = with_tables(page, tables);
+    all += now;
+    if (now == page) continue;
+    if (std::getenv("PFEIFE_WRITE_REFERENCE"))
+      std::ofstream(file) << now;
+    else
+      ADD_FAILURE() << file.filename()
+                    << " has other tables than the lists of planner/io/experiment; write "
+                    << "them anew: PFEIFE_WRITE_REFERENCE=1 build/release/tests/test_io "
+                       "--gtest_filter='Reference.*'";
+  }
+  for (const auto& [name, table] : tables)
+    EXPECT_THAT(all, HasSubstr("<!-- table " + name + " -->")) << "on no page";
+}
+
+TEST(Reference, APageIsReadInFiveMinutes) {
+  for (const auto& [file, page] : reference_pages()) {
+    if (file.parent_path() != reference_folder()) continue;
+    std::istringstream in(page);
+    const std::vector<std::string> words{std::istream_iterator<std::string>(in), {}};
+    EXPECT_LE(words.size(), 1150u) << file.filename() << ": make it two pages";
+  }
+}
+
+TEST(Reference, EveryColumnOfResultsIsDescribed) {
+  const std::string page = reference_pages().at(reference_folder() / "columns.md");
+  ResultRow row;
+  each_field(row, [&](const std::string& name, const auto&) {
+    EXPECT_THAT(page, HasSubstr("`" + name + "`"));
+  });
+}
+
+/// The default of a table is what a config without the key means: what is shown can be written.
+TEST(Reference, ARowHasKeyValuesDefaultAndMeaning) {
+  const std::vector<FieldRow> rows = training_fields().rows("training.");
+  ASSERT_EQ(rows.size(), 5u);
+  EXPECT_EQ(table_text({rows[1]}),
+            "| key | values | default | meaning |\n|---|---|---|---|\n"
+            "| `training.optimizer` | `sgd`, `momentum`, `adam`, `adamw` | `adam` | its state is "
+            "part of the memory, its time part of the step |\n");
+  for (const FieldRow& row : experiment_fields().rows("")) {
+    EXPECT_FALSE(row.values.empty() || row.usual.empty() || row.about.empty()) << row.key;
+  }
+}
+
+TEST(Reference, ATableOfAPageMustBeThereAndEnd) {
+  const std::vector<std::pair<std::string, std::string>> tables{{"a", "| a |\n"}};
+  EXPECT_EQ(with_tables("x\n<!-- table a -->\nold\n<!-- end -->\ny\n", tables),
+            "x\n<!-- table a -->\n| a |\n<!-- end -->\ny\n");
+  EXPECT_THROW(with_tables("<!-- table b -->\n<!-- end -->\n", tables), ConfigError);
+  EXPECT_THROW(with_tables("<!-- table a -->\n", tables), ConfigError);
 }
 
 }  // namespace

@@ -48,30 +48,6 @@ std::string name_part(const YamlValue& value) {
   return words.empty() ? "none" : joined(words, "+");
 }
 
-std::string one_line(const YamlValue& value) {
-  std::vector<std::string> words;
-  switch (value.kind) {
-    case YamlValue::Kind::Null:
-      return "null";
-    case YamlValue::Kind::Scalar:
-      return value.quoted ? quoted(value.text) : value.text;
-    case YamlValue::Kind::Sequence:
-      for (const YamlValue& item : value.items) words.push_back(one_line(item));
-      return "[" + joined(words, ", ") + "]";
-    case YamlValue::Kind::Map:
-      for (const YamlEntry& entry : value.entries)
-        words.push_back(entry.key + ": " + one_line(entry.value));
-      return "{" + joined(words, ", ") + "}";
-  }
-  return "";
-}
-
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) out += (c == '"' || c == '\\') ? std::string{'\\', c} : std::string{c};
-  return out + '"';
-}
-
 std::string with_digest(const std::string& name, const std::string& of) {
   return name + "-" + sha256(of).substr(0, kDigits);
 }

@@ -7,7 +7,7 @@
 namespace pfeife {
 namespace {
 
-using Cuts = BaselineSettings::Cuts;
+using Baseline = BaselineSettings;
 
 /// A name that can be a folder's.
 std::string read_name(const YamlNode& node) {
@@ -33,77 +33,59 @@ std::string read_name(const YamlNode& node) {
   return name;
 }
 
-void read_cuts(const YamlNode& node, BaselineSettings& baseline) {
-  if (node.is_sequence()) {
-    baseline.cuts = Cuts::Given;
-    baseline.given_cuts = cut_list(node);
-    return;
-  }
-  std::vector<std::pair<std::string, Cuts>> words;
-  for (const Cuts one :
-       {Cuts::EqualTime, Cuts::EqualParameters, Cuts::EqualLayers, Cuts::Search, Cuts::Reference})
-    words.emplace_back(to_string(one), one);
-  baseline.cuts = node.as_one_of<Cuts>(words);
-}
-
-BaselineSettings read_baseline(const YamlNode& node,
-                               const std::vector<std::pair<std::string, std::string>>& families) {
-  node.check_keys({"family", "name", "cuts", "cuts_at", "recompute", "recompute_except_last",
-                   "stages_per_rank", "loop_batch", "prefetch"});
-  BaselineSettings baseline{node.at("family").as_one_of<std::string>(families)};
-  if (const auto name = node.find("name")) baseline.called = read_name(*name);
-  if (const auto cuts = node.find("cuts")) read_cuts(*cuts, baseline);
-  if (const auto at = node.find("cuts_at"))
-    baseline.at_blocks = at->as_one_of<bool>({{"layers", false}, {"blocks", true}});
-  if (const auto recompute = node.find("recompute"))
-    baseline.recompute = recompute_setting(*recompute, false);
-  if (const auto except = node.find("recompute_except_last"))
-    baseline.recompute_except_last = except->as_bool();
-  if (const auto stages = node.find("stages_per_rank"))
-    baseline.stages_per_rank = stages->as_count(1, 1000);
-  if (const auto batch = node.find("loop_batch")) baseline.loop_batch = batch->as_count(1);
-  if (const auto prefetch = node.find("prefetch"))
-    for (const YamlNode& item : prefetch->items_or_self())
-      baseline.prefetch.push_back(static_cast<std::size_t>(item.as_int(0, 1'000'000)));
-  return baseline;
-}
-
 }  // namespace
+
+FieldList<BaselineSettings> baseline_fields(const std::vector<std::string>& families) {
+  using Cuts = Baseline::Cuts;
+  return {
+      field("family", &Baseline::family, word(words_of(families)),
+            "a [schedule family](../../planner/schedules/README.md)")
+          .always()
+          .needed()
+          .with_values("a name"),
+      field("name", &Baseline::called, Kind<std::string>{"a word", read_name, free_text().value},
+            "what table and folder call it: up to 40 letters, digits and `_-+.`; not `planned`, "
+            "nor as a file of the case's folder (`case.json`, `plans.svg`, ...)")
+          .by_default("family, cuts and recomputation: `1f1b_equal_layers_blocks`"),
+      cuts_field<Baseline>(words_of<Cuts>({Cuts::EqualTime, Cuts::EqualParameters,
+                                           Cuts::EqualLayers, Cuts::Search, Cuts::Reference}),
+                           "where the model is [cut](#cuts)"),
+      field("cuts_at", &Baseline::at_blocks, cuts_at_words(),
+            "`blocks`: cuts lie between [blocks](recomputation.md) only"),
+      field("recompute", &Baseline::recompute,
+            word(words_of<Recompute>({Recompute::None, Recompute::Full, Recompute::Choose,
+                                      Recompute::Blocks, Recompute::Attention})),
+            "as `plan.recompute`, on the same cuts"),
+      field("recompute_except_last", &Baseline::recompute_except_last, flag(),
+            "as `plan.recompute_except_last`"),
+      field("stages_per_rank", &Baseline::stages_per_rank, whole<std::size_t>(1, 1000),
+            "of the schedule, where its family has them")
+          .by_default("as few as the family takes"),
+      field("loop_batch", &Baseline::loop_batch, whole<std::size_t>(1, 1'000'000'000),
+            "of the schedule, where its family has it")
+          .by_default("the family's"),
+      field("prefetch", &Baseline::prefetch, list_of(whole<std::size_t>(0, 1'000'000)),
+            "of the schedule, where its family has it: one number, or one a rank")
+          .by_default("none")};
+}
 
 std::vector<BaselineSettings> baseline_settings(const YamlNode& node,
                                                 const std::vector<std::string>& families) {
-  std::vector<std::pair<std::string, std::string>> words;
-  for (const std::string& family : families) words.emplace_back(family, family);
+  const FieldList<Baseline> fields = baseline_fields(families);
   std::vector<BaselineSettings> baselines;
-  for (const YamlNode& item : node.items_or_self())
-    baselines.push_back(item.is_map() && !node.is_map()
-                            ? read_baseline(item, words)
-                            : BaselineSettings{item.as_one_of<std::string>(words)});
+  for (const YamlNode& item : node.items_or_self()) {
+    BaselineSettings& baseline = baselines.emplace_back();
+    if (item.is_map() && !node.is_map())
+      fields.read(item, baseline);
+    else
+      fields.find("family")->read(item, baseline);
+  }
   return baselines;
 }
 
-std::string baseline_text(const BaselineSettings& baseline) {
-  if (baseline == BaselineSettings{baseline.family}) return baseline.family;
-  const auto list = [](const auto& numbers) {
-    std::string text;
-    for (const auto number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
-    return "[" + text + "]";
-  };
-  std::string text = "{family: " + baseline.family;
-  if (!baseline.called.empty()) text += ", name: \"" + baseline.called + "\"";
-  if (baseline.cuts == Cuts::Given)
-    text += ", cuts: " + list(baseline.given_cuts);
-  else if (baseline.cuts != Cuts::EqualTime)
-    text += ", cuts: " + to_string(baseline.cuts);
-  if (baseline.at_blocks) text += ", cuts_at: blocks";
-  if (baseline.recompute != Recompute::None)
-    text += ", recompute: " + to_string(baseline.recompute);
-  if (baseline.recompute_except_last) text += ", recompute_except_last: true";
-  if (baseline.stages_per_rank)
-    text += ", stages_per_rank: " + std::to_string(*baseline.stages_per_rank);
-  if (baseline.loop_batch) text += ", loop_batch: " + std::to_string(*baseline.loop_batch);
-  if (!baseline.prefetch.empty()) text += ", prefetch: " + list(baseline.prefetch);
-  return text + "}";
+YamlValue baseline_value(const BaselineSettings& baseline) {
+  if (baseline == BaselineSettings{baseline.family}) return yaml_scalar(baseline.family);
+  return baseline_fields({baseline.family}).value(baseline);
 }
 
 }  // namespace pfeife

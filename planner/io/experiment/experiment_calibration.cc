@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "planner/io/experiment/experiment_case.h"
+#include "planner/io/model/training_yaml.h"
 #include "planner/ir/basics/decimals.h"
 
 namespace pfeife {
@@ -10,36 +11,44 @@ namespace {
 /// Factors beyond are slips of a unit.
 constexpr double kLeastFactor = 0.01, kMostFactor = 100;
 
-Calibration read_entry(const YamlNode& node, const std::vector<std::string>& kinds) {
-  if (!node.is_map())
-    node.fail(
-        "expected a map such as {compute: 1.03, stage_overhead: 3 ms}, or a list of such maps");
-  node.check_keys({"device_kind", "precision", "compute", "stage_overhead", "origin"});
-  Calibration read;
-  if (const auto kind = node.find("device_kind")) {
-    std::vector<std::pair<std::string, std::string>> words;
-    for (const std::string& name : kinds) words.emplace_back(name, name);
-    read.device_kind = kind->as_one_of<std::string>(words);
-  }
-  if (const auto precision = node.find("precision"))
-    read.precision = precision->as_one_of<Precision>(precisions());
-  if (const auto origin = node.find("origin")) read.origin = origin->as_string();
-  if (const auto compute = node.find("compute"))
-    read.compute = compute->as_double(kLeastFactor, kMostFactor);
-  if (const auto overhead = node.find("stage_overhead"))
-    read.stage_overhead = overhead->as_duration();
-  return read;
-}
-
 }  // namespace
+
+FieldList<Calibration> calibration_fields(const std::vector<std::string>& kinds) {
+  Kind<std::string> kind_name = word(words_of(kinds));
+  kind_name.value = free_text().value;
+  kind_name.values = "a device kind of the cluster";
+  return {field("device_kind", &Calibration::device_kind, kind_name,
+                "what the entry holds for; of a list of entries the first that fits a device kind "
+                "counts for it")
+              .by_default("all"),
+          field("precision", &Calibration::precision, word(precisions()),
+                "what the entry holds for, too")
+              .by_default("all"),
+          field("compute", &Calibration::compute, real(kLeastFactor, kMostFactor),
+                "every time made from published figures is multiplied by this. Of archives without "
+                "a measured profile")
+              .by_default("1"),
+          field("stage_overhead", &Calibration::stage_overhead, duration(),
+                "time added to each forward and each backward (or backward-input) of a stage, in "
+                "place of the device kind's")
+              .by_default("the device kind's"),
+          field("origin", &Calibration::origin, free_text(),
+                "where the figures come from, in your words; results repeat it")
+              .by_default("none")};
+}
 
 void read_calibration(const YamlNode& node, const ExperimentRules& rules, CaseConfig& config) {
   if (config.cluster_measured)
     node.fail("a measured cluster has times of its own; leave the calibration out");
   const std::vector<std::string> kinds =
       rules.device_kinds ? rules.device_kinds(config) : std::vector<std::string>{};
-  for (const YamlNode& item : node.items_or_self())
-    config.calibration.push_back(read_entry(item, kinds));
+  const FieldList<Calibration> fields = calibration_fields(kinds);
+  for (const YamlNode& item : node.items_or_self()) {
+    if (!item.is_map())
+      item.fail(
+          "expected a map such as {compute: 1.03, stage_overhead: 3 ms}, or a list of such maps");
+    fields.read(item, config.calibration.emplace_back());
+  }
 }
 
 Replaced calibrated_keys(const CaseConfig& config, const std::vector<std::string>& kinds) {
@@ -74,26 +83,6 @@ std::string calibration_text(const Request& request) {
   }
   if (text.empty()) text = "not for this precision";
   return text + (request.plan_published ? "; planned with published figures" : "");
-}
-
-std::string calibration_yaml(const Request& request) {
-  if (request.calibration.empty()) return "";
-  std::string text;
-  for (const Calibration& one : request.calibration) {
-    std::string entry;
-    const auto add = [&](const std::string& key, const std::string& value) {
-      entry += (entry.empty() ? "" : ", ") + key + ": " + value;
-    };
-    if (!one.device_kind.empty()) add("device_kind", quoted(one.device_kind));
-    if (one.precision) add("precision", to_string(*one.precision));
-    if (one.compute) add("compute", shortest(*one.compute));
-    if (one.stage_overhead)
-      add("stage_overhead", std::to_string(one.stage_overhead->count()) + " ns");
-    if (!one.origin.empty()) add("origin", quoted(one.origin));
-    text += (text.empty() ? "" : ", ") + ("{" + entry + "}");
-  }
-  return "calibration: [" + text +
-         "]\nplan_with: " + (request.plan_published ? "published" : "calibrated") + "\n";
 }
 
 }  // namespace pfeife

@@ -1,68 +1,11 @@
 #include "planner/io/experiment/experiment_case.h"
 
+#include "planner/io/model/architecture_reader.h"
+#include "planner/io/model/operator_costs.h"
 #include "planner/io/plan/plan_files.h"
 
 namespace pfeife {
 namespace {
-
-/// What `training` does not say of a given plan.
-void take_training(const Training& of_plan, StepSettings& training) {
-  training.precision = of_plan.precision;
-  training.optimizer = of_plan.optimizer;
-  training.microbatch_size = of_plan.microbatch_size;
-}
-
-void read_training(const YamlNode& node, StepSettings& training) {
-  node.check_keys({"precision", "optimizer", "clip_norm", "microbatch_size", "global_batch"});
-  if (const auto precision = node.find("precision"))
-    training.precision = precision->as_one_of<Precision>(precisions());
-  if (const auto optimizer = node.find("optimizer"))
-    training.optimizer = optimizer->as_one_of<Optimizer>({{"sgd", Optimizer::Sgd},
-                                                          {"momentum", Optimizer::Momentum},
-                                                          {"adam", Optimizer::Adam},
-                                                          {"adamw", Optimizer::AdamW}});
-  if (const auto norm = node.find("clip_norm")) {
-    training.clip_norm = norm->as_double();
-    if (!(training.clip_norm > 0))
-      norm->fail("the largest norm that the gradients may have is above 0; leave it out for any");
-  }
-  if (const auto size = node.find("microbatch_size"))
-    training.microbatch_size = size->as_int(1, 1'000'000);
-  if (const auto batch = node.find("global_batch")) {
-    training.global_batch = batch->as_int(1, 1'000'000);
-    if (!node.find("microbatch_size")) training.microbatch_size.reset();
-  }
-}
-
-JitterSettings jitter_settings(const YamlNode& node) {
-  node.check_keys({"cv", "drift", "repetitions", "seed"});
-  JitterSettings jitter;
-  jitter.cv = node.at("cv").as_double(0, 1);
-  if (const auto drift = node.find("drift")) jitter.drift = drift->as_double(0, 1);
-  if (const auto repetitions = node.find("repetitions"))
-    jitter.repetitions = repetitions->as_count(1, 1'000'000);
-  if (const auto seed = node.find("seed"))
-    jitter.seed = static_cast<std::uint64_t>(seed->as_int(0));
-  return jitter;
-}
-
-SimulationSettings simulation_settings(const YamlNode& node) {
-  node.check_keys({"queues", "links", "launch_overhead", "jitter"});
-  SimulationSettings simulation;
-  if (const auto queues = node.find("queues"))
-    simulation.queues = queues->as_one_of<Queues>({{"none", Queues::None},
-                                                   {"edge", Queues::Edge},
-                                                   {"pair", Queues::Pair},
-                                                   {"rank", Queues::Rank}});
-  if (const auto links = node.find("links"))
-    simulation.links =
-        links->as_one_of<Links>({{"delay", Links::Delay}, {"shared", Links::Shared}});
-  if (const auto overhead = node.find("launch_overhead"))
-    simulation.launch_overhead = overhead->as_duration(), simulation.launch_overhead_given = true;
-  if (const auto jitter = node.find("jitter"); jitter && !jitter->is_null())
-    simulation.jitter = jitter_settings(*jitter);
-  return simulation;
-}
 
 void read_engines(const YamlNode& node, Request& request) {
   enum class Engine { Estimate, Simulate, Measure };
@@ -76,80 +19,282 @@ void read_engines(const YamlNode& node, Request& request) {
   }
 }
 
-void read_measurement(const YamlNode& node, const std::filesystem::path& folder,
-                      CaseConfig& config) {
-  node.check_keys({"steps", "rounds", "interval", "traces"});
-  MeasurementSettings& measurement = config.measurement;
-  if (const auto traces = node.find("traces")) read_traces(*traces, folder, config);
-  if (const auto steps = node.find("steps")) measurement.steps = steps->as_count(3, 100'000);
-  if (const auto rounds = node.find("rounds")) measurement.rounds = rounds->as_count(1, 999);
-  if (const auto interval = node.find("interval")) measurement.interval = interval->as_double(0, 1);
+YamlValue engines_value(const Request& request) {
+  std::vector<YamlValue> engines{yaml_scalar("estimate")};
+  if (request.simulate) engines.push_back(yaml_scalar("simulate"));
+  if (request.measure) engines.push_back(yaml_scalar("measure"));
+  return yaml_sequence(std::move(engines));
+}
+
+/// Keys in quotes, as they have colons or dots.
+YamlValue with_quoted_keys(YamlValue map) {
+  for (YamlEntry& entry : map.entries) entry.key = pfeife::quoted(entry.key);
+  return map;
+}
+
+YamlValue operators_of(const Request& request) {
+  if (request.model.operators.empty()) return {};
+  return with_quoted_keys(operators_value(request.model.operators));
+}
+
+YamlValue cluster_value(const CaseConfig& config) {
+  const YamlValue file = yaml_string(file_name(config, "cluster", config.cluster));
+  if (config.cluster_set.empty()) return file;
+  std::vector<YamlEntry> set;
+  for (const auto& [key, value] : config.cluster_set) set.push_back({key, value, {}});
+  return yaml_map({{"file", file, {}}, {"set", with_quoted_keys(yaml_map(std::move(set))), {}}});
+}
+
+YamlValue cases_value(const Request& request) {
+  const auto one = [](std::size_t number) {
+    return yaml_sequence({yaml_scalar(std::to_string(number))});
+  };
+  std::vector<YamlEntry> entries{{"devices", one(request.devices), {}}};
+  if (!request.microbatch_size_open())
+    entries.push_back({"microbatches", one(request.microbatches), {}});
+  return yaml_map(std::move(entries));
+}
+
+/// What runs here, or what has been run.
+YamlValue measurement_value(const Request& request, const ListContext& context) {
+  const FieldList<MeasurementSettings> all = measurement_fields(context);
+  if (!request.measure && request.measurement.traces.empty()) return {};
+  return (request.measure ? all.only({"steps", "rounds", "interval"}) : all.only({"traces"}))
+      .value(request.measurement);
+}
+
+YamlValue file_value(const ListContext& context, const std::string& key,
+                     const std::optional<std::filesystem::path>& file) {
+  return file ? yaml_string(file_name(*context.config, key, *file)) : YamlValue{};
+}
+
+/// What the model is made of, and the devices.
+FieldList<Request> input_fields(const ListContext& context) {
+  return {
+      version_field<Request>(1),
+      Field<Request>{
+          "model", "a file, or a map",
+          "a `.pt2` archive, a `.csv` layer table, or another [format](#model), named "
+          "in a map",
+          [context](const YamlNode& node, Request& request) {
+            read_model(node, context, request.model);
+          },
+          [context](const Request& request) { return model_fields(context).value(request.model); }}
+          .always()
+          .needed(),
+      Field<Request>{"skips", "a file", "CSV of values that pass over layers, for a layer table",
+                     [context](const YamlNode& node, Request& request) {
+                       request.model.skips =
+                           input_file(node, *context.folder, "skips", *context.config);
+                     },
+                     [context](const Request& request) {
+                       return file_value(context, "skips", request.model.skips);
+                     }}
+          .by_default("none"),
+      Field<Request>{"profile", "a file, or `measure`",
+                     "a measured `profile.yaml` of the archive, in place of the roofline; it must "
+                     "be of the same device kind, precision and microbatch size. `measure`: it is "
+                     "[made on this machine](measuring.md)",
+                     [context](const YamlNode& node, Request& request) {
+                       request.model.profile = measured_or_file(node, context, "profile",
+                                                                context.config->profile_measured);
+                     },
+                     [context](const Request& request) {
+                       return file_value(context, "profile", request.model.profile);
+                     }}
+          .by_default("none"),
+      Field<Request>{"operators", "a map",
+                     "[costs of operators](operators.md) that the [operator table]"
+                     "(../../planner/cost/README.md#the-operator-table) does not know, or costs to "
+                     "use in its place",
+                     [](const YamlNode& node, Request& request) {
+                       request.model.operators = operator_costs(node);
+                     },
+                     operators_of}
+          .by_default("none"),
+      field("parallel", &Request::replicas, replicas_map(),
+            "of an architecture file, which mesh of devices: [meshes](meshes.md), with keys of its "
+            "own. Of other models, how often the pipeline runs beside itself: "
+            "[replicas](meshes.md#replicas)")
+          .by_default("none"),
+      Field<Request>{
+          "cluster", "a file, `measure`, or a map",
+          "the devices and their links. `measure`: the links between processes of this "
+          "machine are measured, and its processors are the devices. A map replaces "
+          "[keys of the file](#values-in-a-clusters-file)",
+          [context](const YamlNode& node, Request&) { read_cluster_input(node, context); },
+          [context](const Request&) {
+            return context.config ? cluster_value(*context.config) : YamlValue{};
+          }}
+          .always()
+          .needed()};
+}
+
+/// How a step is done, and what is calibrated.
+FieldList<Request> step_fields(const ListContext& context) {
+  Field<Request> calibration{"calibration",
+                             "a map, or a list of maps",
+                             "what makes published figures those of a system that was measured: "
+                             "[calibration](calibration.md)",
+                             [context](const YamlNode& node, Request&) {
+                               read_calibration(node, *context.rules, *context.config);
+                             },
+                             [](const Request& request) {
+                               if (request.calibration.empty()) return YamlValue{};
+                               return list_value(request.calibration, [](const auto& entry) {
+                                 return calibration_fields({}).value(entry);
+                               });
+                             },
+                             true,
+                             calibration_fields({}).keys()};
+  Field<Request> cases{"cases",
+                       "a map of lists",
+                       "[which cases](#cases) are made of the config",
+                       [](const YamlNode&, Request&) {},
+                       cases_value,
+                       false,
+                       case_fields().keys(),
+                       true};
+  auto with = field("plan_with", &Request::plan_published,
+                    word<bool>({{"calibrated", false}, {"published", true}}),
+                    "`published`: plan and baselines are made with the figures as published, then "
+                    "priced with the calibrated ones. No bound");
+  with.value = [value = with.value](const Request& request) {
+    return request.calibration.empty() ? YamlValue{} : value(request);
+  };
+  return {std::move(calibration).by_default("none"),
+          std::move(with).always().by_default("`calibrated`"),
+          field("training", &Request::training, map_of(training_fields()),
+                "[how a step is done](#training)")
+              .always()
+              .by_default("see there"),
+          std::move(cases).always().by_default("one case")};
+}
+
+/// What is asked of a pipeline.
+FieldList<Request> pipeline_fields(const ListContext& context) {
+  Field<Request> plan{
+      "plan",
+      "a map",
+      "[where the plan comes from](plan.md), and among what it is chosen",
+      [context](const YamlNode& node, Request& request) {
+        read_plan_settings(node, context, request.plan);
+      },
+      [context](const Request& request) { return plan_value(context, request.plan); },
+      false,
+      plan_fields({}).keys()};
+  Field<Request> baselines{
+      "baselines",
+      "a list of families, or of maps",
+      "[schedules to compare with](baselines.md), on cuts that other systems "
+      "would make",
+      [context](const YamlNode& node, Request& request) {
+        request.baselines = baseline_settings(node, context.rules->families);
+      },
+      [](const Request& request) { return list_value(request.baselines, baseline_value); },
+      true,
+      baseline_fields({}).keys()};
+  Field<Request> measurement{
+      "measurement",
+      "a map",
+      "[how plans are run](measuring.md) on this machine, or traces "
+      "of a run",
+      [context](const YamlNode& node, Request& request) {
+        measurement_fields(context).read(node, request.measurement);
+      },
+      [context](const Request& request) { return measurement_value(request, context); },
+      false,
+      measurement_fields({}).keys()};
+  auto select =
+      field("select_by", &Request::select_by,
+            word(words_of<SelectBy>({SelectBy::Estimate, SelectBy::Simulate, SelectBy::P95})),
+            "[what the plan is chosen by](engines.md#chosen-by-what-is-simulated); "
+            "`p95`: simulated, or estimated where nothing is simulated; needs jitter");
+  select.value = [](const Request& request) { return yaml_scalar(to_string(chosen_by(request))); };
+  return {
+      std::move(plan).always().by_default("a search"),
+      std::move(baselines).always(),
+      field("simulation", &Request::simulation, map_of(simulation_fields()),
+            "[queues, links and jitter](engines.md#keys)")
+          .always()
+          .by_default("see there"),
+      Field<Request>{"engines", "`estimate`, `simulate`, `measure`",
+                     "[what gives times](engines.md) of the plans; `estimate` always does",
+                     read_engines, engines_value, true}
+          .always(),
+      std::move(measurement).always().by_default("see there"),
+      std::move(select).always().by_default("`simulate` where that is done (and `plan.search` "
+                                            "is `planner`), else `estimate`"),
+      Field<Request>{"step_below", "a time, `2 s`",
+                     "below the table, the fewest devices with which a step is shorter, of the "
+                     "cases' (`cases: {devices: [1, 2, 3, 4]}`), and why the next fewer do not "
+                     "do",
+                     [](const YamlNode&, Request&) {}, [](const Request&) { return YamlValue{}; }}
+          .by_default("none")};
+}
+
+/// What neither the key of a given plan nor `training` says is the plan's.
+void take_training(const std::optional<YamlNode>& node, const Training& of_plan,
+                   StepSettings& training) {
+  const auto says = [&](const char* key) { return node && node->find(key); };
+  if (!says("precision")) training.precision = of_plan.precision;
+  if (!says("optimizer")) training.optimizer = of_plan.optimizer;
+  if (!says("microbatch_size") && !says("global_batch"))
+    training.microbatch_size = of_plan.microbatch_size;
 }
 
 }  // namespace
 
-const std::vector<std::string>& experiment_keys() {
-  static const std::vector<std::string> keys{
-      "version",     "model",    "skips",     "parallel",   "profile",     "operators",
-      "cluster",     "training", "cases",     "plan",       "baselines",   "simulation",
-      "measurement", "engines",  "select_by", "step_below", "calibration", "plan_with"};
+FieldList<Request> experiment_fields(const ListContext& context) {
+  return input_fields(context) + step_fields(context) + pipeline_fields(context);
+}
+
+FieldList<Request> case_fields() {
+  return {field("devices", &Request::devices, whole<std::size_t>(1, 1'000'000'000),
+                "D, the number of pipeline ranks; a list makes a case of each")
+              .by_default("all of the cluster"),
+          field("microbatches", &Request::microbatches, whole<std::size_t>(1, 1'000'000),
+                "N, microbatches a step; a list makes a case of each")
+              .by_default("8")};
+}
+
+const std::vector<std::string>& pipeline_keys() {
+  static const std::vector<std::string> keys{"plan",    "baselines", "simulation",
+                                             "engines", "select_by", "step_below"};
   return keys;
-}
-
-const std::vector<std::pair<std::string, Precision>>& precisions() {
-  static const std::vector<std::pair<std::string, Precision>> words{
-      {"fp32", Precision::Fp32},
-      {"tf32", Precision::Tf32},
-      {"bf16_amp", Precision::Bf16Amp},
-      {"fp16_amp", Precision::Fp16Amp}};
-  return words;
-}
-
-void read_pipeline_keys(const YamlNode& root, const std::filesystem::path& folder,
-                        const ExperimentRules& rules, CaseConfig& config) {
-  if (const auto plan = root.find("plan")) read_plan_settings(*plan, folder, rules, config);
-  if (const auto baselines = root.find("baselines"))
-    config.baselines = baseline_settings(*baselines, rules.families);
-  if (const auto simulation = root.find("simulation"))
-    config.simulation = simulation_settings(*simulation);
-  if (const auto engines = root.find("engines")) read_engines(*engines, config);
-  if (const auto select = root.find("select_by"))
-    config.select_by = select->as_one_of<SelectBy>({{"estimate", SelectBy::Estimate},
-                                                    {"simulate", SelectBy::Simulate},
-                                                    {"p95", SelectBy::P95}});
 }
 
 CaseConfig read_case(const YamlNode& root, const std::filesystem::path& folder,
                      const ExperimentRules& rules) {
-  root.check_keys(experiment_keys());
-  root.check_version(1);
   CaseConfig config;
   add_places(root, config.places);
-  if (const auto parallel = root.find("parallel")) {
-    if (root.at("model").is_scalar() && root.at("model").as_string().ends_with(".yaml"))
-      parallel->fail("a mesh is chosen once, by pfeife-exp, and its config has no cases of it");
-    config.replicas = read_replicas(*parallel);
-  }
-  read_model(root, folder, config);
-  read_cluster_input(root.at("cluster"), folder, config);
+  const auto parallel = root.find("parallel");
+  if (parallel && root.at("model").is_scalar() && is_architecture(root.at("model").as_string()))
+    parallel->fail("a mesh is chosen once, by pfeife-exp, and its config has no cases of it");
+  root.check_version(1);
+  experiment_fields({&folder, &rules, &config}).read(root, config);
   if (config.cluster_measured && config.model.format == ModelFormat::Pt2 && !config.model.profile)
     throw ConfigError(config.place("cluster"),
                       "a measured cluster says nothing about how fast operators are; add "
                       "\"profile: measure\"");
-  read_pipeline_keys(root, folder, rules, config);
   if (config.plan.file && rules.training_of_plan)
-    take_training(rules.training_of_plan(config.plan), config.training);
-  if (const auto training = root.find("training")) read_training(*training, config.training);
-  if (const auto node = root.find("calibration")) read_calibration(*node, rules, config);
-  if (const auto measurement = root.find("measurement"))
-    read_measurement(*measurement, folder, config);
-  if (const auto with = root.find("plan_with"))
-    config.plan_published = with->as_one_of<bool>({{"published", true}, {"calibrated", false}});
+    take_training(root.find("training"), rules.training_of_plan(config.plan), config.training);
   if (root.find("plan_with") && config.calibration.empty())
     root.at("plan_with").fail("nothing is calibrated; add a calibration, or leave plan_with out");
   with_places(config, [&] { check(config); });
   return config;
 }
+
+std::string resolved_text(const CaseConfig& config) {
+  CaseConfig named = config;
+  std::string text;
+  for (const auto& [key, value, where] :
+       experiment_fields({nullptr, nullptr, &named}).value(config).entries)
+    text += key + ": " + one_line(value) + "\n";
+  return text;
+}
+
+Kind<bool> cuts_at_words() { return word<bool>({{"layers", false}, {"blocks", true}}); }
 
 void add_places(const YamlNode& node, std::map<std::string, SourceLocation>& places) {
   places[node.path()] = node.where();

@@ -1,6 +1,5 @@
-// Reading one case of an experiment, section by section. Internal to planner/io: what
-// experiment_case.cc, case_name.cc, experiment_inputs.cc and experiment_plan.cc offer to each other
-// and to experiment_cases.cc.
+// The lists of fields that an experiment is made of, a list a section. Internal to planner/io.
+// Each is in the source of its section; a key is a row there.
 #pragma once
 
 #include <filesystem>
@@ -9,13 +8,25 @@
 #include <vector>
 
 #include "planner/io/experiment/experiment_config.h"
+#include "planner/io/files/fields.h"
 #include "planner/io/files/yaml_document.h"
 #include "planner/io/files/yaml_node.h"
 
 namespace pfeife {
 
-/// The keys at the top of an experiment.
-const std::vector<std::string>& experiment_keys();
+/// What lists need to know of the config that they read or write; none of it for the keys alone.
+struct ListContext {
+  const std::filesystem::path* folder = nullptr;  ///< the config's
+  const ExperimentRules* rules = nullptr;
+  CaseConfig* config = nullptr;
+};
+
+/// The keys at the top of an experiment; `cases` and `step_below` are read elsewhere.
+FieldList<Request> experiment_fields(const ListContext& context = {});
+/// The keys of `cases` that are no paths.
+FieldList<Request> case_fields();
+/// Those that say what is asked of a pipeline, whatever it is of.
+const std::vector<std::string>& pipeline_keys();
 
 /// A case but for its devices, microbatches and name. `folder` = the config's. Errors: ConfigError.
 CaseConfig read_case(const YamlNode& root, const std::filesystem::path& folder,
@@ -31,9 +42,6 @@ void set_keys(YamlDocument& document, const std::vector<std::string>& settings);
 /// A value as it stands in a case's name: "1+2" of [1, 2], "cv-0.02+seed-1" of {cv: 0.02, seed: 1},
 /// the stem of a path; "none" of nothing.
 std::string name_part(const YamlValue& value);
-/// A value as YAML in one line.
-std::string one_line(const YamlValue& value);
-std::string quoted(const std::string& text);
 /// `name` made unlike that of others that are not `of`.
 std::string with_digest(const std::string& name, const std::string& of);
 
@@ -44,38 +52,57 @@ std::filesystem::path input_file(const YamlNode& node, const std::filesystem::pa
 /// The same of the case's key, which is noted with what the file is called.
 std::filesystem::path input_file(const YamlNode& node, const std::filesystem::path& folder,
                                  const std::string& key, CaseConfig& config);
-/// `model`, `skips`, `profile` and `operators` of a config.
-void read_model(const YamlNode& root, const std::filesystem::path& folder, CaseConfig& config);
+/// A file of the case's, by its key; empty if it is to be measured.
+std::filesystem::path measured_or_file(const YamlNode& node, const ListContext& context,
+                                       const std::string& key, bool& measured);
+/// A model by its file alone, or a map with its format.
+void read_model(const YamlNode& node, const ListContext& context, ModelFiles& model);
+FieldList<ModelFiles> model_fields(const ListContext& context);
 /// `cluster`: a file, {file: ..., set: {key.path: value}}, or `measure`.
-void read_cluster_input(const YamlNode& node, const std::filesystem::path& folder,
-                        CaseConfig& config);
+void read_cluster_input(const YamlNode& node, const ListContext& context);
 /// The files of `measurement.traces`: of a folder those that end in .json or .json.gz, by name.
-void read_traces(const YamlNode& node, const std::filesystem::path& folder, CaseConfig& config);
-/// "fp32", ...
-const std::vector<std::pair<std::string, Precision>>& precisions();
-/// Names of schedule families, each once.
-std::vector<std::string> family_names(const YamlNode& node,
-                                      const std::vector<std::string>& families);
-/// Cut candidates, increasing.
-std::vector<std::int32_t> cut_list(const YamlNode& node);
-/// `if_needed`: may be said, too.
-Recompute recompute_setting(const YamlNode& node, bool if_needed);
+void read_traces(const YamlNode& node, const ListContext& context,
+                 MeasurementSettings& measurement);
+FieldList<StepSettings> training_fields();
+FieldList<SimulationSettings> simulation_fields();
+std::vector<FieldRow> jitter_rows();
+FieldList<MeasurementSettings> measurement_fields(const ListContext& context);
 /// The baselines that `node` names: families, or maps of a family and how it is used.
 std::vector<BaselineSettings> baseline_settings(const YamlNode& node,
                                                 const std::vector<std::string>& families);
+FieldList<BaselineSettings> baseline_fields(const std::vector<std::string>& families);
 /// One of them as a config writes it.
-std::string baseline_text(const BaselineSettings& baseline);
+YamlValue baseline_value(const BaselineSettings& baseline);
 /// `calibration`, once the cluster is known.
 void read_calibration(const YamlNode& node, const ExperimentRules& rules, CaseConfig& config);
-/// `calibration` and `plan_with` as a config writes them; "" = nothing is calibrated.
-std::string calibration_yaml(const Request& request);
-/// `plan`, `baselines`, `simulation`, `engines` and `select_by`: what is asked of a pipeline,
-/// whatever it is of.
-void read_pipeline_keys(const YamlNode& root, const std::filesystem::path& folder,
-                        const ExperimentRules& rules, CaseConfig& config);
-/// `plan`.
-void read_plan_settings(const YamlNode& node, const std::filesystem::path& folder,
-                        const ExperimentRules& rules, CaseConfig& config);
+FieldList<Calibration> calibration_fields(const std::vector<std::string>& kinds);
+FieldList<PlanSettings> plan_fields(const ListContext& context);
+void read_plan_settings(const YamlNode& node, const ListContext& context, PlanSettings& plan);
+YamlValue plan_value(const ListContext& context, const PlanSettings& plan);
+
+/// Cut candidates, increasing.
+std::vector<std::int32_t> cut_list(const YamlNode& node);
+/// `cuts`: a word, or the list of the cuts themselves.
+template <class Settings>
+Field<Settings> cuts_field(const Words<typename Settings::Cuts>& words, std::string about) {
+  using Cuts = typename Settings::Cuts;
+  Field<Settings> made = field("cuts", &Settings::cuts, word(words), std::move(about));
+  made.values += ", or a list";
+  made.takes_list = true;
+  made.read = [read = made.read](const YamlNode& node, Settings& settings) {
+    if (!node.is_sequence()) return read(node, settings);
+    settings.cuts = Cuts::Given;
+    settings.given_cuts = cut_list(node);
+  };
+  made.value = [value = made.value](const Settings& settings) {
+    if (settings.cuts != Cuts::Given) return value(settings);
+    return list_value(settings.given_cuts,
+                      [](std::int32_t cut) { return yaml_scalar(std::to_string(cut)); });
+  };
+  return made;
+}
+/// `cuts_at`: between blocks only?
+Kind<bool> cuts_at_words();
 
 /// The places of all values below `node`, by the paths of their keys; of an item of a list by its
 /// text, too: "engines.measure".

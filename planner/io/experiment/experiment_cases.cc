@@ -16,6 +16,7 @@ struct SweptAxis {
 };
 
 std::vector<SweptAxis> axes(const YamlNode& root) {
+  const std::vector<std::string> keys = experiment_fields().keys();
   std::vector<SweptAxis> result;
   const auto cases = root.find("cases");
   if (!cases) return result;
@@ -23,10 +24,10 @@ std::vector<SweptAxis> axes(const YamlNode& root) {
     cases->fail("expected a map of lists such as {devices: [2, 4], microbatches: [8]}");
   for (const auto& [key, node] : cases->entries()) {
     const std::string first = key.substr(0, key.find_first_of(".["));
-    const bool of_case = key == "devices" || key == "microbatches";
-    const bool known = std::ranges::find(experiment_keys(), first) != experiment_keys().end();
+    const bool of_case = case_fields().find(key) != nullptr;
+    const bool known = std::ranges::find(keys, first) != keys.end();
     if (!of_case && (!known || first == "cases" || first == "version" || first == "step_below")) {
-      std::vector<std::string> words = experiment_keys();
+      std::vector<std::string> words = keys;
       words.insert(words.end(), {"devices", "microbatches"});
       const std::string nearest = nearest_spelling(key, words);
       if (known)
@@ -63,28 +64,27 @@ void set_key(YamlDocument& document, const std::string& path, YamlValue value,
 }
 
 /// A list where one value is meant: somebody wants a case of each.
-void refuse_lists_outside_cases(const YamlNode& root) {
-  const auto refuse = [](const YamlNode& node) {
-    if (node.is_sequence())
-      node.fail(
+template <class Object>
+void refuse_lists(const YamlNode& node, const FieldList<Object>& fields) {
+  if (!node.is_map()) return;
+  for (const auto& [key, value] : node.entries())
+    if (const auto* const field = fields.find(key);
+        field && !field->takes_list && value.is_sequence())
+      value.fail(
           "expected one value, found a sequence; to have a case of each, write the list under "
           "`cases`: cases: {" +
-          node.path() + ": [...]}");
+          value.path() + ": [...]}");
+}
+
+void refuse_lists_outside_cases(const YamlNode& root) {
+  refuse_lists(root, experiment_fields().only({"cluster", "profile", "select_by", "plan_with"}));
+  const auto section = [&](const char* key, const auto& fields) {
+    if (const auto node = root.find(key)) refuse_lists(*node, fields);
   };
-  if (const auto plan = root.find("plan")) plan->refuse_old("loops", "stages_per_rank");
-  for (const char* key : {"cluster", "profile", "select_by", "plan_with"})
-    if (const auto node = root.find(key)) refuse(*node);
-  for (const char* section : {"training", "simulation", "plan", "measurement"}) {
-    const auto node = root.find(section);
-    if (!node || !node->is_map()) continue;
-    for (const auto& [key, value] : node->entries()) {
-      // Also if it is misspelt: what it is instead is said where its section is read.
-      const std::vector<std::string> lists = {"families", "stages_per_rank", "cuts", "devices"};
-      const bool takes_lists =
-          std::ranges::find(lists, key) != lists.end() || !nearest_spelling(key, lists).empty();
-      if (!takes_lists) refuse(value);
-    }
-  }
+  section("training", training_fields());
+  section("simulation", simulation_fields());
+  section("plan", plan_fields({}));
+  section("measurement", measurement_fields({}));
 }
 
 std::optional<YamlNode> value_of(const std::vector<SweptAxis>& axes,
@@ -101,18 +101,17 @@ void read_size(const std::vector<SweptAxis>& axes, const std::vector<std::size_t
   if (fixed)
     std::tie(config.devices, config.microbatches) = rules.ranks_and_microbatches(config.plan);
   if (config.plan.file && rules.order_of_plan) config.plan.order = rules.order_of_plan(config.plan);
-  const auto read = [&](const std::string& key, std::int64_t most, std::size_t& number) {
-    const auto node = value_of(axes, point, key);
-    if (!node) return;
-    config.places[key] = node->where();
-    const std::size_t asked = node->as_count(1, most);
-    if (fixed && asked != number)
-      node->fail("\"" + given_file_name(config) + "\" is made for " + std::to_string(number) + " " +
-                 key + "; leave this out");
-    number = asked;
-  };
-  read("devices", 1'000'000'000, config.devices);
-  read("microbatches", 1'000'000, config.microbatches);
+  const FieldList<Request> sizes = case_fields();
+  for (const auto& field : sizes.fields()) {
+    const auto node = value_of(axes, point, field.key);
+    if (!node) continue;
+    config.places[field.key] = node->where();
+    const std::string given = one_line(field.value(config));
+    field.read(*node, config);
+    if (fixed && one_line(field.value(config)) != given)
+      node->fail("\"" + given_file_name(config) + "\" is made for " + given + " " + field.key +
+                 "; leave this out");
+  }
 }
 
 CaseConfig make_case(const YamlDocument& document, const std::vector<SweptAxis>& axes,
@@ -125,7 +124,7 @@ CaseConfig make_case(const YamlDocument& document, const std::vector<SweptAxis>&
     const YamlNode& value = axes[a].values[point[a]];
     named.emplace_back(axes[a].key,
                        value.is_scalar() ? value.as_string() : name_part(value.value()));
-    if (axes[a].key == "devices" || axes[a].key == "microbatches") continue;
+    if (case_fields().find(axes[a].key)) continue;
     if (axes[a].key != "model" && axes[a].key != "cluster")
       swept.push_back(
           {axes[a].key, value.is_scalar() ? value.as_string() : one_line(value.value())});
@@ -157,23 +156,6 @@ bool advance(std::vector<std::size_t>& point, const std::vector<SweptAxis>& axes
   return false;
 }
 
-/// Refuses keys of a section that stand at the top of the file, with the section.
-void refuse_misplaced(const YamlNode& root) {
-  static const std::map<std::string, std::string> sections{
-      {"devices", "cases"},         {"microbatches", "cases"},
-      {"families", "plan"},         {"stages_per_rank", "plan"},
-      {"recompute", "plan"},        {"iterations", "plan"},
-      {"reserve", "plan"},          {"precision", "training"},
-      {"optimizer", "training"},    {"microbatch_size", "training"},
-      {"global_batch", "training"}, {"queues", "simulation"},
-      {"jitter", "simulation"},     {"steps", "measurement"},
-      {"rounds", "measurement"}};
-  for (const auto& [key, value] : root.entries())
-    if (const auto section = sections.find(key); section != sections.end())
-      root.fail_at_key(key, "\"" + key + "\" stands below \"" + section->second +
-                                "\": " + section->second + ": {" + key + ": ...}");
-}
-
 }  // namespace
 
 void set_keys(YamlDocument& document, const std::vector<std::string>& settings) {
@@ -199,8 +181,7 @@ Experiment read_experiment(const std::filesystem::path& file,
   Experiment experiment;
   experiment.name = folder_name(file.stem().string());
   document.root().check_version(1);
-  refuse_misplaced(document.root());
-  document.root().check_keys(experiment_keys());
+  check_sections(document.root(), sections(experiment_fields()));
   experiment.step_below = read_step_below(document.root());
   const std::vector<SweptAxis> product = axes(document.root());
   refuse_lists_outside_cases(document.root());

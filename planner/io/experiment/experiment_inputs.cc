@@ -4,7 +4,6 @@
 #include "planner/io/experiment/experiment_case.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/open_file.h"
-#include "planner/io/model/operator_costs.h"
 #include "planner/io/plan/plan_files.h"
 
 namespace pfeife {
@@ -22,48 +21,6 @@ std::string nearest_file(const std::filesystem::path& missing) {
   const std::string nearest = nearest_spelling(missing.filename().string(), names);
   if (nearest.empty()) return "";
   return "; did you mean \"" + (missing.parent_path() / nearest).string() + "\"?";
-}
-
-void read_time_unit(const YamlNode& node, ModelFiles& model) {
-  const auto unit = node.find("time_unit");
-  if (!unit) return;
-  model.time_unit = unit->as_duration();
-  if (model.time_unit.count() == 0) unit->fail("must be longer than 0");
-}
-
-/// A file of the case's, by its key; nothing if it is to be measured.
-std::filesystem::path measured_or_file(const YamlNode& node, const std::filesystem::path& folder,
-                                       const std::string& key, CaseConfig& config, bool& measured) {
-  measured = node.is_scalar() && node.as_string() == "measure";
-  if (!measured) {
-    std::error_code error;
-    if (node.is_scalar() && !std::filesystem::exists(folder / node.as_string(), error) &&
-        !nearest_spelling(node.as_string(), {"measure"}).empty())
-      node.fail("there is no file \"" + node.as_string() + "\"; did you mean measure?");
-    return input_file(node, folder, key, config);
-  }
-  config.file_names[key] = "measure";
-  return {};
-}
-
-void read_model_file(const YamlNode& node, const std::filesystem::path& folder,
-                     CaseConfig& config) {
-  ModelFiles& model = config.model;
-  if (node.is_map()) {
-    node.check_keys({"file", "format", "time_unit"});
-    model.file = input_file(node.at("file"), folder, "model", config);
-    model.format = node.at("format").as_one_of<ModelFormat>(model_formats());
-    read_time_unit(node, model);
-    return;
-  }
-  model.file = input_file(node, folder, "model", config);
-  const std::string extension = model.file.extension().string();
-  const std::string written = config.file_names.at("model");
-  if (extension != ".pt2" && extension != ".csv")
-    node.fail("the format of \"" + written + "\" does not follow from its name; write {file: " +
-              written + ", format: ...} with pt2, table, pipedream or piper" +
-              (extension == ".yaml" ? "; an architecture file needs the key `parallel`" : ""));
-  model.format = extension == ".pt2" ? ModelFormat::Pt2 : ModelFormat::Table;
 }
 
 }  // namespace
@@ -88,7 +45,64 @@ std::filesystem::path input_file(const YamlNode& node, const std::filesystem::pa
   return input_file(node, folder);
 }
 
-void read_traces(const YamlNode& node, const std::filesystem::path& folder, CaseConfig& config) {
+std::filesystem::path measured_or_file(const YamlNode& node, const ListContext& context,
+                                       const std::string& key, bool& measured) {
+  measured = node.is_scalar() && node.as_string() == "measure";
+  if (!measured) {
+    std::error_code error;
+    if (node.is_scalar() && !std::filesystem::exists(*context.folder / node.as_string(), error) &&
+        !nearest_spelling(node.as_string(), {"measure"}).empty())
+      node.fail("there is no file \"" + node.as_string() + "\"; did you mean measure?");
+    return input_file(node, *context.folder, key, *context.config);
+  }
+  context.config->file_names[key] = "measure";
+  return {};
+}
+
+FieldList<ModelFiles> model_fields(const ListContext& context) {
+  Kind<Nanoseconds> unit = duration();
+  unit.read = [](const YamlNode& node) {
+    const Nanoseconds unit = node.as_duration();
+    if (unit.count() == 0) node.fail("must be longer than 0");
+    return unit;
+  };
+  return {
+      Field<ModelFiles>{"file", "a file", "the model",
+                        [context](const YamlNode& node, ModelFiles& model) {
+                          model.file = input_file(node, *context.folder, "model", *context.config);
+                        },
+                        [context](const ModelFiles& model) {
+                          return context.config
+                                     ? yaml_string(file_name(*context.config, "model", model.file))
+                                     : YamlValue{};
+                        }}
+          .always()
+          .needed(),
+      field("format", &ModelFiles::format, word(model_formats()),
+            "`pt2`: an archive; `table`: layers as CSV; `pipedream`, `piper`: [published profiles]"
+            "(../profiles/README.md); `mesh`: a mesh's pipeline")
+          .always()
+          .needed(),
+      field("time_unit", &ModelFiles::time_unit, unit,
+            "what the times of a piper profile count, `1 ms`; piper needs it")
+          .by_default("none")};
+}
+
+void read_model(const YamlNode& node, const ListContext& context, ModelFiles& model) {
+  if (node.is_map()) return model_fields(context).read(node, model);
+  model.file = input_file(node, *context.folder, "model", *context.config);
+  const std::string extension = model.file.extension().string();
+  const std::string written = context.config->file_names.at("model");
+  if (extension != ".pt2" && extension != ".csv")
+    node.fail("the format of \"" + written + "\" does not follow from its name; write {file: " +
+              written + ", format: ...} with pt2, table, pipedream or piper" +
+              (extension == ".yaml" ? "; an architecture file needs the key `parallel`" : ""));
+  model.format = extension == ".pt2" ? ModelFormat::Pt2 : ModelFormat::Table;
+}
+
+void read_traces(const YamlNode& node, const ListContext& context,
+                 MeasurementSettings& measurement) {
+  const std::filesystem::path& folder = *context.folder;
   std::vector<std::pair<std::filesystem::path, std::string>> files;  // with what they are called
   for (const YamlNode& item : node.items_or_self()) {
     const std::filesystem::path path = (folder / item.as_string()).lexically_normal();
@@ -106,16 +120,17 @@ void read_traces(const YamlNode& node, const std::filesystem::path& folder, Case
       item.fail("\"" + path.string() + "\" has no files that end in .json or .json.gz");
   }
   for (auto& [path, name] : files) {
-    config.file_names["measurement.traces[" + std::to_string(config.measurement.traces.size()) +
-                      "]"] = name;
-    config.measurement.traces.push_back(std::move(path));
+    context.config
+        ->file_names["measurement.traces[" + std::to_string(measurement.traces.size()) + "]"] =
+        name;
+    measurement.traces.push_back(std::move(path));
   }
 }
 
-void read_cluster_input(const YamlNode& node, const std::filesystem::path& folder,
-                        CaseConfig& config) {
+void read_cluster_input(const YamlNode& node, const ListContext& context) {
+  CaseConfig& config = *context.config;
   const auto read_file = [&](const YamlNode& file) {
-    config.cluster = measured_or_file(file, folder, "cluster", config, config.cluster_measured);
+    config.cluster = measured_or_file(file, context, "cluster", config.cluster_measured);
   };
   if (!node.is_map()) return read_file(node);
   node.check_keys({"file", "set"});
@@ -123,17 +138,6 @@ void read_cluster_input(const YamlNode& node, const std::filesystem::path& folde
   if (const auto replaced = node.find("set"))
     for (const auto& [path, value] : replaced->entries())
       config.cluster_set.emplace_back(path, value.value());
-}
-
-void read_model(const YamlNode& root, const std::filesystem::path& folder, CaseConfig& config) {
-  read_model_file(root.at("model"), folder, config);
-  if (const auto skips = root.find("skips"))
-    config.model.skips = input_file(*skips, folder, "skips", config);
-  if (const auto profile = root.find("profile"))
-    config.model.profile =
-        measured_or_file(*profile, folder, "profile", config, config.profile_measured);
-  if (const auto operators = root.find("operators"))
-    config.model.operators = operator_costs(*operators);
 }
 
 }  // namespace pfeife

@@ -8,17 +8,61 @@
 namespace pfeife {
 namespace {
 
-void read_cuts(const YamlNode& node, PlanSettings& plan) {
-  if (node.is_sequence()) {
-    plan.cuts = PlanSettings::Cuts::Given;
-    plan.given_cuts = cut_list(node);
-    return;
-  }
-  using Cuts = PlanSettings::Cuts;
-  plan.cuts = node.as_one_of<Cuts>({{"search", Cuts::Search}, {"each_layer", Cuts::EachLayer}});
+using Plan = PlanSettings;
+
+/// Names of schedule families, each once.
+Kind<std::vector<std::string>> family_names(std::vector<std::string> families) {
+  families.insert(families.end(), {"all", "certified"});
+  Kind<std::vector<std::string>> kind = list_of(word(words_of(families)));
+  kind.read = [read = kind.read](const YamlNode& node) {
+    const std::vector<std::string> names = read(node);
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
+          names.begin() + static_cast<std::ptrdiff_t>(i))
+        node.items()[i].fail("\"" + names[i] + "\" is here twice");
+    return names;
+  };
+  kind.value = [](const std::vector<std::string>& names) {
+    return list_value(names, [](const std::string& name) { return yaml_scalar(name); });
+  };
+  kind.values = "`all`, `certified`, or a list of names";
+  return kind;
 }
 
-void read_rank_devices(const YamlNode& node, PlanSettings& plan) {
+Kind<std::vector<std::size_t>> numbers_once() {
+  Kind<std::vector<std::size_t>> kind = list_of(whole<std::size_t>(1, 1000));
+  kind.read = [read = kind.read](const YamlNode& node) {
+    const std::vector<std::size_t> numbers = read(node);
+    const std::set<std::size_t> once(numbers.begin(), numbers.end());
+    return std::vector<std::size_t>(once.begin(), once.end());
+  };
+  kind.values = "a list of 1 to 1000";
+  return kind;
+}
+
+Kind<std::size_t> effort() {
+  return {"`default`, or 1 or more",
+          [](const YamlNode& node) {
+            const bool is_default = node.is_scalar() && node.as_string() == "default";
+            return is_default ? 0 : node.as_count(1);
+          },
+          [](std::size_t effort) {
+            return yaml_scalar(effort == 0 ? "default" : std::to_string(effort));
+          }};
+}
+
+/// The name of a linear order, one of those that the planner has.
+Kind<std::string> order_name(const ListContext& context) {
+  std::vector<std::string> names{"search"};
+  if (context.rules)
+    names.insert(names.end(), context.rules->orders.begin(), context.rules->orders.end());
+  Kind<std::string> kind = word(words_of(names));
+  kind.value = [](const std::string& name) { return yaml_scalar(name); };
+  kind.values = "`captured`, `depth_first`, `least_live`, `search`";
+  return kind;
+}
+
+void read_rank_devices(const YamlNode& node, Plan& plan) {
   if (node.is_scalar() && node.as_string() == "search") {
     plan.search_devices = true;
     return;
@@ -27,40 +71,32 @@ void read_rank_devices(const YamlNode& node, PlanSettings& plan) {
   plan.devices = device_list(node);
 }
 
-void read_search(const YamlNode& node, const ExperimentRules& rules, PlanSettings& plan) {
-  if (const auto families = node.find("families")) {
-    std::vector<std::string> words = rules.families;
-    words.insert(words.end(), {"all", "certified"});
-    plan.families = family_names(*families, words);
-  }
-  if (const auto stages = node.find("stages_per_rank")) {
-    std::set<std::size_t> values;
-    for (const YamlNode& item : stages->items_or_self()) values.insert(item.as_count(1, 1000));
-    plan.stages_per_rank.assign(values.begin(), values.end());
-  }
-  if (const auto search = node.find("search"))
-    plan.reference = search->as_one_of<bool>({{"planner", false}, {"reference", true}});
-  if (const auto iterations = node.find("iterations"))
-    if (!iterations->is_scalar() || iterations->as_string() != "default")
-      plan.iterations = iterations->as_count(1);
-  if (const auto cuts = node.find("cuts")) read_cuts(*cuts, plan);
-  if (const auto order = node.find("order")) {
-    std::vector<std::pair<std::string, std::string>> words{{"search", "search"}};
-    for (const std::string& name : rules.orders) words.emplace_back(name, name);
-    plan.order = order->as_one_of<std::string>(words);
-  }
-  if (const auto except = node.find("recompute_except_last"))
-    plan.recompute_except_last = except->as_bool();
-  if (const auto receives = node.find("receives"))
-    plan.receives = receives->as_one_of<Receives>(
-        {{"if_needed", Receives::AtNeed}, {"as_ready", Receives::AsReady}});
-  if (const auto use = node.find("for"))
-    plan.for_torch = use->as_one_of<bool>({{"pfeife", false}, {"torch", true}});
-  if (plan.for_torch) plan.at_blocks = true, plan.recompute = Recompute::None;
-  if (const auto recompute = node.find("recompute"))
-    plan.recompute = recompute_setting(*recompute, true);
-  if (const auto at = node.find("cuts_at"))
-    plan.at_blocks = at->as_one_of<bool>({{"layers", false}, {"blocks", true}});
+YamlValue rank_devices_value(const Plan& plan) {
+  if (plan.search_devices) return yaml_scalar("search");
+  if (plan.devices.empty()) return {};
+  return list_value(plan.devices, [](DeviceId device) { return yaml_scalar(to_string(device)); });
+}
+
+/// A file in place of what the search would find.
+Field<Plan> given_file(const std::string& key, std::optional<std::filesystem::path> Plan::*file,
+                       const ListContext& context, std::string about) {
+  return {key, "a file", std::move(about),
+          [key, file, context](const YamlNode& node, Plan& plan) {
+            plan.*file = input_file(node, *context.folder, "plan." + key, *context.config);
+          },
+          [key, file, context](const Plan& plan) {
+            return plan.*file
+                       ? yaml_string(file_name(*context.config, "plan." + key, *(plan.*file)))
+                       : YamlValue{};
+          }};
+}
+
+/// The keys that go together: those of a given plan, of a given schedule, of the reference, or all.
+FieldList<Plan> keys_beside(const FieldList<Plan>& all, bool file, bool schedule, bool reference) {
+  if (file) return all.only({"file", "reserve"});
+  if (schedule) return all.only({"schedule", "cuts", "reserve", "devices"});
+  if (reference) return all.only({"stages_per_rank", "search", "reserve", "devices"});
+  return all;
 }
 
 }  // namespace
@@ -75,46 +111,89 @@ std::vector<std::int32_t> cut_list(const YamlNode& node) {
   return cuts;
 }
 
-Recompute recompute_setting(const YamlNode& node, bool if_needed) {
-  std::vector<std::pair<std::string, Recompute>> words;
-  for (const Recompute one : {Recompute::None, Recompute::IfNeeded, Recompute::Full,
-                              Recompute::Choose, Recompute::Blocks, Recompute::Attention})
-    if (if_needed || one != Recompute::IfNeeded) words.emplace_back(to_string(one), one);
-  return node.as_one_of<Recompute>(words);
+FieldList<Plan> plan_fields(const ListContext& context) {
+  auto cuts_at = field("cuts_at", &Plan::at_blocks, cuts_at_words(),
+                       "where cuts may lie. Between two [blocks](recomputation.md) one value "
+                       "passes (no residual), and a submodule that is called once ends or begins. "
+                       "Of archives");
+  cuts_at.value = [value = cuts_at.value](const Plan& plan) {
+    return plan.for_torch ? YamlValue{} : value(plan);  // `for` says it
+  };
+  return {
+      field("families", &Plan::families,
+            family_names(context.rules ? context.rules->families : std::vector<std::string>{}),
+            "schedules among which the plan is chosen, by their [names]"
+            "(../../planner/schedules/README.md). `certified`: round-robin placement and an order "
+            "that does not depend on costs, for the tight bounds. A named family that cannot do a "
+            "case is an error with the nearest N that it can")
+          .always(),
+      field("stages_per_rank", &Plan::stages_per_rank, numbers_once(),
+            "V, numbers of stages a rank to try")
+          .always(),
+      field("search", &Plan::reference, word<bool>({{"planner", false}, {"reference", true}}),
+            "`reference`: the algorithm of Pfeife (ICML 2025) with its schedules (`looped`), cuts, "
+            "stopping rules and memory formula (85 % of a device), for comparisons. No bound")
+          .always(),
+      field("iterations", &Plan::iterations, effort(), "effort of the search").always(),
+      cuts_field<Plan>({{"search", Plan::Cuts::Search}, {"each_layer", Plan::Cuts::EachLayer}},
+                       "`each_layer`: a stage ends after every layer after which the model may be "
+                       "cut. Each cut of a list is the number of the layer that it lies after; the "
+                       "bound is then of these cuts")
+          .always(),
+      field("recompute", &Plan::recompute,
+            word(words_of<Recompute>({Recompute::None, Recompute::IfNeeded, Recompute::Full,
+                                      Recompute::Choose, Recompute::Blocks, Recompute::Attention})),
+            "which stages keep only their inputs and compute their forward again in backward: "
+            "[recomputation](recomputation.md)")
+          .always(),
+      field("recompute_except_last", &Plan::recompute_except_last, flag(),
+            "`true`: of what is recomputed, [not the last microbatch]"
+            "(recomputation.md#all-but-the-last-microbatch)"),
+      field("receives", &Plan::receives,
+            word<Receives>({{"if_needed", Receives::AtNeed}, {"as_ready", Receives::AsReady}}),
+            "`if_needed`: a plan that does not fit otherwise takes each message right before it is "
+            "read, as far as its rows can then not hang"),
+      field("order", &Plan::order, order_name(context),
+            "the linear order of an archive's operators, which is what is cut. `depth_first`: what "
+            "only a later result needs waits; `least_live`: always what leaves the fewest bytes "
+            "alive; `search`: the best of them [is found](open_choices.md)"),
+      field("for", &Plan::for_torch, word<bool>({{"pfeife", false}, {"torch", true}}),
+            "`torch`: what [torch.distributed.pipelining runs](torch.md): cuts at blocks, nothing "
+            "recomputed"),
+      cuts_at,
+      field("reserve", &Plan::reserve, memory(), "memory of each device that the model may not use")
+          .by_default("the device kind's"),
+      Field<Plan>{"devices", "a list, or `search`",
+                  "the device of each rank. `search`: which of the first D runs which rank [is "
+                  "found](open_choices.md)",
+                  read_rank_devices, rank_devices_value, true}
+          .by_default("rank r on device r"),
+      given_file("file", &Plan::file, context,
+                 "instead of all these: a `plan.yaml` with its `schedule.csv` beside it. It says "
+                 "devices and microbatches, and precision, optimizer, clipping and microbatch size "
+                 "where `training` does not")
+          .by_default("none"),
+      given_file("schedule", &Plan::schedule, context,
+                 "instead: a schedule as CSV, with transfers or without; needs `cuts`. It says "
+                 "devices and microbatches")
+          .by_default("none")};
 }
 
-std::vector<std::string> family_names(const YamlNode& node,
-                                      const std::vector<std::string>& families) {
-  std::vector<std::pair<std::string, std::string>> words;
-  for (const std::string& family : families) words.emplace_back(family, family);
-  std::vector<std::string> names;
-  for (const YamlNode& item : node.items_or_self()) {
-    names.push_back(item.as_one_of<std::string>(words));
-    if (std::count(names.begin(), names.end(), names.back()) > 1)
-      item.fail("\"" + names.back() + "\" is here twice");
-  }
-  return names;
+void read_plan_settings(const YamlNode& node, const ListContext& context, PlanSettings& plan) {
+  if (node.is_map()) node.refuse_old("loops", "stages_per_rank");
+  const bool file = node.is_map() && node.find("file");
+  const bool schedule = node.is_map() && node.find("schedule");
+  keys_beside(plan_fields(context), file, schedule, false).read(node, plan);
+  if (schedule && !file) node.at("cuts");
+  if (!plan.for_torch) return;
+  if (!node.find("recompute")) plan.recompute = Recompute::None;
+  if (!node.find("cuts_at")) plan.at_blocks = true;
 }
 
-void read_plan_settings(const YamlNode& node, const std::filesystem::path& folder,
-                        const ExperimentRules& rules, CaseConfig& config) {
-  PlanSettings& plan = config.plan;
-  if (node.is_map() && node.find("file")) {
-    node.check_keys({"file", "reserve"});
-    plan.file = input_file(node.at("file"), folder, "plan.file", config);
-  } else if (node.is_map() && node.find("schedule")) {
-    node.check_keys({"schedule", "cuts", "reserve", "devices"});
-    plan.schedule = input_file(node.at("schedule"), folder, "plan.schedule", config);
-    read_cuts(node.at("cuts"), plan);
-  } else {
-    node.refuse_old("loops", "stages_per_rank");
-    node.check_keys({"families", "stages_per_rank", "search", "iterations", "reserve", "cuts",
-                     "recompute", "recompute_except_last", "receives", "order", "devices", "file",
-                     "schedule", "cuts_at", "for"});
-    read_search(node, rules, plan);
-  }
-  if (const auto reserve = node.find("reserve")) plan.reserve = reserve->as_bytes();
-  if (const auto devices = node.find("devices")) read_rank_devices(*devices, plan);
+YamlValue plan_value(const ListContext& context, const PlanSettings& plan) {
+  return keys_beside(plan_fields(context), plan.file.has_value(), plan.schedule.has_value(),
+                     plan.reference)
+      .value(plan);
 }
 
 }  // namespace pfeife

@@ -15,45 +15,38 @@ namespace {
 constexpr std::int64_t kMost = std::int64_t{1} << 30;
 constexpr const char* kMeshFile = "mesh/mesh.yaml";
 constexpr const char* kMeshCluster = "mesh/cluster.yaml";
-/// Keys that the pipeline's own experiment has, too.
-const std::vector<std::string> kOfPipeline = {"plan",    "baselines", "simulation",
-                                              "engines", "select_by", "step_below"};
-
-bool is_architecture(const std::filesystem::path& file) {
-  return file.extension() == ".yaml" || file.extension() == ".json";
-}
-
 bool is_search(const YamlNode& node) { return node.is_scalar() && node.as_string() == "search"; }
 
-/// `search`, a number, or a list of numbers; without the key `otherwise`.
-template <class Number>
-void read_sizes(const YamlNode& parent, const std::string& key, Number least, Number most,
-                const std::vector<Number>& open, std::vector<Number>& sizes) {
-  const auto node = parent.find(key);
-  if (!node) return;
-  if (is_search(*node)) {
-    sizes = open;
-    return;
-  }
-  sizes.clear();
-  for (const YamlNode& item : node->items_or_self())
-    sizes.push_back(static_cast<Number>(item.as_int(least, most)));
-  if (sizes.empty()) node->fail("expected search, a number, or a list of numbers");
+/// `search`, which leaves `open`, or a number or a list of numbers.
+template <std::integral Number>
+Kind<std::vector<Number>> sizes(Number least, Number most, const std::vector<Number>& open) {
+  Kind<std::vector<Number>> kind = list_of(whole<Number>(least, most));
+  kind.values = "`search`, a number, or a list";
+  kind.read = [read = kind.read, open](const YamlNode& node) {
+    if (is_search(node)) return open;
+    const std::vector<Number> found = read(node);
+    if (found.empty()) node.fail("expected search, a number, or a list of numbers");
+    return found;
+  };
+  kind.value = [list = kind.value, open](const std::vector<Number>& of) {
+    return of == open ? yaml_scalar("search") : of.size() == 1 ? list(of).items.front() : list(of);
+  };
+  return kind;
 }
 
-void read_recomputation(const YamlNode& node, MeshQuestion& question) {
-  if (is_search(node)) return;
-  question.recomputation.clear();
-  for (const YamlNode& item : node.items_or_self())
-    question.recomputation.push_back(item.as_one_of<Recompute>({{"none", Recompute::None},
-                                                                {"attention", Recompute::Attention},
-                                                                {"full", Recompute::Full}}));
+Kind<std::vector<Recompute>> recomputation(const std::vector<Recompute>& all) {
+  Kind<std::vector<Recompute>> kind = list_of(word(words_of<Recompute>(all)));
+  kind.values += ", a list, or `search`";
+  kind.read = [read = kind.read, all](const YamlNode& node) {
+    return is_search(node) ? all : read(node);
+  };
+  kind.value = [](const auto&) { return yaml_scalar("search"); };
+  return kind;
 }
 
 void read_order(const YamlNode& node, Mesh& mesh) {
-  std::vector<std::pair<std::string, Axis>> axes;
-  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data})
-    axes.emplace_back(to_string(axis), axis);
+  const Words<Axis> axes =
+      words_of<Axis>({Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data});
   const std::vector<YamlNode> items = node.items();
   if (items.size() != kAxes)
     node.fail("expected the four axes, neighbours first: [tp, cp, dp, pp]");
@@ -65,41 +58,21 @@ void read_order(const YamlNode& node, Mesh& mesh) {
   }
 }
 
-void read_parallel_key(const YamlNode& node, MeshQuestion& question) {
-  node.check_keys({"devices", "tp", "cp", "pp", "dp", "ep", "zero", "recompute", "stages_per_rank",
-                   "sequence_parallel", "order", "precision", "gradient_bytes", "scatter_gather",
-                   "overlap_reductions", "overlap_factor"});
-  MeshRun& run = question.run;
-  question.devices = node.at("devices").as_int(1, 1 << 20);
-  const std::vector<std::int64_t> any;
-  read_sizes<std::int64_t>(node, "tp", 1, kMost, any, question.tp);
-  read_sizes<std::int64_t>(node, "cp", 1, kMost, any, question.cp);
-  read_sizes<std::int64_t>(node, "pp", 1, kMost, any, question.pp);
-  read_sizes<std::int64_t>(node, "dp", 1, kMost, any, question.dp);
-  read_sizes<std::int64_t>(node, "ep", 1, kMost, any, question.ep);
-  read_sizes<std::int64_t>(node, "stages_per_rank", 1, 64, question.stages_per_rank,
-                           question.stages_per_rank);
-  read_sizes<int>(node, "zero", 0, 3, question.zero, question.zero);
-  if (const auto recompute = node.find("recompute")) read_recomputation(*recompute, question);
-  if (const auto parallel = node.find("sequence_parallel"))
-    run.sequence_parallel = parallel->as_bool();
-  if (const auto scatter = node.find("scatter_gather")) run.scatter_gather = scatter->as_bool();
-  if (const auto order = node.find("order")) read_order(*order, run.mesh);
-  if (const auto precision = node.find("precision"))
-    run.type = precision->as_one_of<DType>({{"bf16", DType::BFloat16}, {"fp16", DType::Float16}});
-  if (const auto bytes = node.find("gradient_bytes")) run.gradient_bytes = bytes->as_int(2, 4);
-  if (const auto overlap = node.find("overlap_reductions"))
-    run.overlap_reductions = overlap->as_bool();
-  if (const auto factor = node.find("overlap_factor")) run.overlap_factor = factor->as_double(1, 4);
+/// Fields of the run that no search changes.
+template <class T>
+Field<MeshQuestion> of_run(std::string key, T MeshRun::*member, Kind<T> kind, std::string about) {
+  return of_part(&MeshQuestion::run,
+                 field(std::move(key), member, std::move(kind), std::move(about)));
 }
 
-void read_batch(const YamlNode& root, MeshQuestion& question) {
-  const YamlNode training = root.at("training");
-  training.check_keys({"global_batch", "microbatch_size", "sequence"});
-  question.run.global_batch = training.at("global_batch").as_int(1, 1 << 20);
-  read_sizes<std::int64_t>(training, "microbatch_size", 1, kMost, {}, question.microbatch_size);
-  if (const auto sequence = training.find("sequence"))
-    question.run.architecture.sequence = sequence->as_int(1, kMost);
+/// The part of a config that says which mesh.
+FieldList<MeshQuestion> mesh_config_fields() {
+  const auto read_elsewhere = [](const char* key) {
+    return Field<MeshQuestion>{key, "", "", [](const YamlNode&, MeshQuestion&) {}, {}};
+  };
+  return {version_field<MeshQuestion>(1), read_elsewhere("model"), read_elsewhere("cluster"),
+          group("training", mesh_training_fields()).needed(),
+          group("parallel", mesh_fields()).needed()};
 }
 
 /// Of a model that is no architecture: nothing but how often its own pipeline runs.
@@ -121,12 +94,81 @@ void read_pipeline(const YamlNode& root, const std::filesystem::path& folder,
     if (const auto file = plan->find("file")) config.plan.file = file->as_string();
     if (const auto schedule = plan->find("schedule")) config.plan.schedule = schedule->as_string();
   }
-  if (config.plan.searched()) read_pipeline_keys(root, folder, rules, config);
+  if (config.plan.searched())
+    experiment_fields({&folder, &rules, &config}).only(pipeline_keys()).read_known(root, config);
   for (const char* key : {"plan.families", "plan.stages_per_rank", "plan.recompute", "baselines"})
     if (config.places.contains(key)) config.mesh->given.insert(key);
 }
 
 }  // namespace
+
+FieldList<MeshQuestion> mesh_training_fields() {
+  using Question = MeshQuestion;
+  return {
+      of_run("global_batch", &MeshRun::global_batch, whole<std::int64_t>(1, 1 << 20),
+             "sequences a step")
+          .needed(),
+      field("microbatch_size", &Question::microbatch_size, sizes<std::int64_t>(1, kMost, {}),
+            "sequences of a microbatch of one replica"),
+      of_part(&Question::run, of_part(&MeshRun::architecture,
+                                      field("sequence", &Architecture::sequence,
+                                            whole<std::int64_t>(1, kMost), "tokens of a sequence")))
+          .by_default("the architecture's")};
+}
+
+FieldList<MeshQuestion> mesh_fields() {
+  using Question = MeshQuestion;
+  const auto size = [](const char* key, std::vector<std::int64_t> Question::*member,
+                       std::string about) {
+    return field(key, member, sizes<std::int64_t>(1, kMost, {}), std::move(about));
+  };
+  const Question open;
+  return {
+      field("devices", &Question::devices, whole<std::int64_t>(1, 1 << 20),
+            "how many, over all hosts")
+          .needed(),
+      size("tp", &Question::tp,
+           "tensor parallelism; `search`: all sizes that divide. `devices` is the product of `tp`, "
+           "`cp`, `pp` and `dp`"),
+      size("cp", &Question::cp, "context parallelism; needs fused attention"),
+      size("pp", &Question::pp, "pipeline parallelism"),
+      size("dp", &Question::dp, "data parallelism"),
+      size("ep", &Question::ep,
+           "over how many replicas the experts are divided, of a model that has them"),
+      field("zero", &Question::zero, sizes<int>(0, 3, open.zero),
+            "what the replicas divide: [ZeRO](#zero). `search` takes 0 and 1"),
+      field("recompute", &Question::recomputation, recomputation(open.recomputation),
+            "`full`: each layer keeps its input alone"),
+      field("stages_per_rank", &Question::stages_per_rank,
+            sizes<std::int64_t>(1, 64, open.stages_per_rank),
+            "V of interleaved pipelines to try; `search`: 1, 2 and 4"),
+      of_run("sequence_parallel", &MeshRun::sequence_parallel, flag(),
+             "norms and dropout on parts of the sequence where `tp` is above 1"),
+      Field<Question>{
+          "order", "a list of the four axes", "axes, neighbouring devices first",
+          [](const YamlNode& node, Question& question) { read_order(node, question.run.mesh); },
+          [](const Question& question) {
+            const auto& order = question.run.mesh.order;
+            return list_value(std::vector<Axis>(order.begin(), order.end()),
+                              [](Axis axis) { return yaml_scalar(to_string(axis)); });
+          },
+          true},
+      of_run("precision", &MeshRun::type,
+             word<DType>({{"bf16", DType::BFloat16}, {"fp16", DType::Float16}}),
+             "of parameters and activations, with fp32 masters"),
+      of_run("gradient_bytes", &MeshRun::gradient_bytes, whole<std::int64_t>(2, 4),
+             "an element, as gradients are reduced"),
+      of_run("scatter_gather", &MeshRun::scatter_gather, flag(),
+             "without `sequence_parallel`, a message between hosts goes in `tp` parts, gathered "
+             "where they arrive, as Megatron-LM does; `false`: each of the `tp` ranks sends all of "
+             "it"),
+      of_run("overlap_reductions", &MeshRun::overlap_reductions, flag(),
+             "with ZeRO 0 to 2, a layer's gradients are reduced over the replicas beside the last "
+             "backward of the layers before it, as DDP does, and of the rank's other stages; "
+             "`false`: all of a rank's behind its last backward"),
+      of_run("overlap_factor", &MeshRun::overlap_factor, real(1, 4),
+             "what collectives take of the device: [actions side by side](#overlap)")};
+}
 
 std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,
                                             const std::vector<std::string>& settings,
@@ -151,26 +193,25 @@ std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,
         asked.file_names.at("model") +
         "\"; name one, or give only dp, zero and overlap_reductions: how often the model's own "
         "pipeline runs beside itself");
-  std::vector<std::string> keys = {"version", "model", "cluster", "training", "parallel"};
-  keys.insert(keys.end(), kOfPipeline.begin(), kOfPipeline.end());
-  root.check_keys(keys);
   asked.model.format = ModelFormat::Mesh;
   MeshSettings& mesh = asked.mesh.emplace();
+  const FieldList<MeshQuestion> mesh_keys = mesh_config_fields();
+  check_sections(root,
+                 joined(sections(mesh_keys), sections(experiment_fields().only(pipeline_keys()))));
   mesh.question.run.architecture = read_architecture(model);
   made.architecture = read_text_file(model).text;
-  read_cluster_input(root.at("cluster"), folder, asked);
+  read_cluster_input(root.at("cluster"), {&folder, &rules, &asked});
   if (asked.cluster_measured)
     root.at("cluster").fail(
         "a mesh needs a cluster file, configs/clusters has some; found measure");
   mesh.network = read_network(asked.cluster, asked.cluster_set);
   made.hosts = cluster_text(asked.cluster, asked.cluster_set);
-  read_parallel_key(root.at("parallel"), mesh.question);
-  read_batch(root, mesh.question);
+  mesh_keys.read_known(root, mesh.question);
   read_pipeline(root, folder, rules, asked);
   with_places(asked, [&] { check(asked); });
   made.step_below = read_step_below(root);
   std::vector<YamlEntry> rest;
-  for (const std::string& key : kOfPipeline)
+  for (const std::string& key : pipeline_keys())
     if (const auto node = root.find(key)) rest.push_back({key, node->value(), {}});
   made.rest = yaml_map(std::move(rest));
   return made;
@@ -210,26 +251,18 @@ std::string pipeline_config(const ParallelConfig& config, const MeshRun& run) {
        {}}};
   YamlValue rest = config.rest;
   if (!find_entry(rest, "plan")) rest.entries.push_back({"plan", yaml_map({}), {}});
-  const auto list = [](const auto& values, const auto& text) {
-    std::vector<YamlValue> items;
-    for (const auto& value : values) items.push_back(yaml_scalar(text(value)));
-    return yaml_sequence(std::move(items));
-  };
   for (YamlEntry& entry : rest.entries) {
     if (entry.key != "plan") continue;
     const auto otherwise = [&](const std::string& key, YamlValue value) {
       if (!find_entry(entry.value, key)) entry.value.entries.push_back({key, std::move(value), {}});
     };
-    if (!pipeline.plan.reference)
-      otherwise("families",
-                list(pipeline.plan.families, [](const std::string& name) { return name; }));
-    otherwise("stages_per_rank", list(pipeline.plan.stages_per_rank,
-                                      [](std::size_t stages) { return std::to_string(stages); }));
-    if (!pipeline.plan.reference)
-      otherwise("recompute", yaml_scalar(to_string(pipeline.plan.recompute)));
+    const FieldList<PlanSettings> fields = plan_fields({});
+    for (const char* key : {"families", "stages_per_rank", "recompute"})
+      if (!pipeline.plan.reference || std::string_view(key) == "stages_per_rank")
+        otherwise(key, fields.find(key)->value(pipeline.plan));
   }
   if (!find_entry(rest, "baselines"))
-    rest.entries.push_back({"baselines", list(pipeline.baselines, baseline_text), {}});
+    rest.entries.push_back({"baselines", list_value(pipeline.baselines, baseline_value), {}});
   entries.insert(entries.end(), rest.entries.begin(), rest.entries.end());
   return to_text(yaml_map(std::move(entries)));
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "planner/io/experiment/experiment_config.h"
+#include "planner/io/files/fields.h"
 #include "planner/io/files/yaml_value.h"
 #include "planner/ir/machine/mesh_run.h"
 #include "planner/ir/machine/network.h"
@@ -24,6 +25,10 @@ struct ParallelConfig {
   std::string architecture, hosts;        ///< texts of the two files, with replaced values
   YamlValue rest;  ///< keys of an experiment that are for the pipeline: plan, baselines, ...
 };
+
+/// The keys of `parallel` and of `training` of such a config; usual_mesh() has their defaults.
+FieldList<MeshQuestion> mesh_fields();
+FieldList<MeshQuestion> mesh_training_fields();
 
 /// Nothing if the config has no key `parallel`. Applies `settings` as read_experiment() does.
 /// Errors: ConfigError.

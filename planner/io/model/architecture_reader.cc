@@ -9,97 +9,133 @@ namespace {
 
 constexpr std::int64_t kMost = std::int64_t{1} << 30;
 
-void read_attention(const YamlNode& root, Architecture& of) {
-  of.heads = root.at("heads").as_int(1, kMost);
-  of.kv_heads = of.heads;
+Kind<std::int64_t> size() { return whole<std::int64_t>(1, kMost); }
+
+/// One word for all of them.
+Kind<Biases> biases() {
+  return {flag().values,
+          [](const YamlNode& node) {
+            const bool all = node.as_bool();
+            return Biases{all, all, all};
+          },
+          [](const Biases& of) { return flag().value(of.feed_forward); }};
+}
+
+FieldList<LatentAttention> latent_fields() {
+  using Latent = LatentAttention;
+  return {field("query_rank", &Latent::query_rank, size(), "").needed(),
+          field("key_value_rank", &Latent::key_value_rank, size(), "").needed(),
+          field("rotary_size", &Latent::rotary_size, size(), "").needed(),
+          field("value_size", &Latent::value_size, size(), "").needed()};
+}
+
+void check_attention(const YamlNode& root, Architecture& of) {
   if (const auto heads = root.find("key_value_heads")) {
-    of.kv_heads = heads->as_int(1, of.heads);
-    if (of.heads % of.kv_heads != 0)
+    if (of.heads % heads->as_int(1, of.heads) != 0)
       heads->fail(stream_all(of.kv_heads, " does not divide the ", of.heads,
                              " heads; each key head serves equally many"));
-  }
-  if (const auto size = root.find("head_size")) {
-    of.head_size = size->as_int(1, kMost);
   } else {
+    of.kv_heads = of.heads;
+  }
+  if (!root.find("head_size")) {
     if (of.hidden % of.heads != 0)
       root.at("heads").fail(stream_all(of.heads, " heads do not divide hidden ", of.hidden,
                                        "; add `head_size` if a head has a size of its own"));
     of.head_size = of.hidden / of.heads;
   }
-  of.attention = root.at("attention")
-                     .as_one_of<AttentionKind>(
-                         {{"plain", AttentionKind::Plain}, {"fused", AttentionKind::Fused}});
   if (of.attention == AttentionKind::Plain && of.kv_heads != of.heads)
     root.at("attention")
         .fail("plain attention has as many key_value_heads as heads; write `attention: fused`");
-}
-
-void read_experts(const YamlNode& root, Architecture& of) {
-  const auto count = root.find("experts");
-  if (!count) {
-    for (const char* key : {"experts_per_token", "shared_experts", "dense_layers"})
-      if (const auto other = root.find(key)) other->fail("only with `experts`");
-    return;
-  }
-  of.experts = count->as_int(1, kMost);
-  of.top_k = root.at("experts_per_token").as_int(1, of.experts);
-  if (const auto shared = root.find("shared_experts")) of.shared_experts = shared->as_int(0, kMost);
-  if (const auto dense = root.find("dense_layers")) of.dense_layers = dense->as_int(0, of.layers);
-  if (of.dense_layers > 0) of.dense_feed_forward = root.at("dense_feed_forward").as_int(1, kMost);
-}
-
-void read_latent(const YamlNode& root, Architecture& of) {
-  const auto node = root.find("latent_attention");
-  if (!node) return;
-  node->check_keys({"query_rank", "key_value_rank", "rotary_size", "value_size"});
-  of.latent = LatentAttention{.query_rank = node->at("query_rank").as_int(1, kMost),
-                              .key_value_rank = node->at("key_value_rank").as_int(1, kMost),
-                              .rotary_size = node->at("rotary_size").as_int(1, kMost),
-                              .value_size = node->at("value_size").as_int(1, kMost)};
+  if (!of.latent) return;
   if (of.attention == AttentionKind::Plain)
     root.at("attention").fail("latent attention is fused; write `attention: fused`");
   if (of.kv_heads != of.heads)
-    node->fail("with latent attention every head has a key of its own; leave out key_value_heads");
+    root.at("latent_attention")
+        .fail("with latent attention every head has a key of its own; leave out key_value_heads");
+}
+
+void check_experts(const YamlNode& root, Architecture& of) {
+  if (!root.find("experts")) {
+    for (const char* key : {"experts_per_token", "shared_experts", "dense_layers"})
+      if (const auto other = root.find(key)) other->fail("only with `experts`");
+    of.dense_feed_forward = 0;
+    return;
+  }
+  root.at("experts_per_token").as_int(1, of.experts);
+  if (const auto dense = root.find("dense_layers")) dense->as_int(0, of.layers);
+  if (of.dense_layers > 0)
+    root.at("dense_feed_forward");
+  else
+    of.dense_feed_forward = 0;
 }
 
 Architecture read_document(const YamlDocument& document) {
   const YamlNode root = document.root();
   if (is_hugging_face(root)) return hugging_face_architecture(root);
   root.check_version(1);
-  root.check_keys({"version",          "name",         "layers",
-                   "hidden",           "heads",        "key_value_heads",
-                   "head_size",        "feed_forward", "vocabulary",
-                   "sequence",         "experts",      "experts_per_token",
-                   "shared_experts",   "dense_layers", "dense_feed_forward",
-                   "latent_attention", "norm",         "activation",
-                   "attention",        "position",     "bias",
-                   "tied_embedding",   "dropout"});
   Architecture of;
-  of.name = root.at("name").as_string();
-  of.layers = root.at("layers").as_int(1, kMost);
-  of.hidden = root.at("hidden").as_int(1, kMost);
-  read_attention(root, of);
-  of.feed_forward = root.at("feed_forward").as_int(1, kMost);
-  of.vocabulary = root.at("vocabulary").as_int(1, kMost);
-  of.sequence = root.at("sequence").as_int(1, kMost);
-  read_experts(root, of);
-  read_latent(root, of);
-  of.norm =
-      root.at("norm").as_one_of<NormKind>({{"layer", NormKind::Layer}, {"rms", NormKind::Rms}});
-  of.activation =
-      root.at("activation")
-          .as_one_of<Activation>({{"gelu", Activation::Gelu}, {"swiglu", Activation::Swiglu}});
-  of.position = root.at("position")
-                    .as_one_of<PositionKind>(
-                        {{"learned", PositionKind::Learned}, {"rotary", PositionKind::Rotary}});
-  const bool bias = root.at("bias").as_bool();
-  of.bias = {bias, bias, bias};
-  of.tied_embedding = root.at("tied_embedding").as_bool();
-  if (const auto dropout = root.find("dropout")) of.dropout = dropout->as_double(0, 1);
+  architecture_fields().read(root, of);
+  check_attention(root, of);
+  check_experts(root, of);
   return of;
 }
 
 }  // namespace
+
+FieldList<Architecture> architecture_fields() {
+  using Of = Architecture;
+  return {
+      version_field<Of>(1),
+      field("name", &Of::name, free_text(), "what results call the model").needed(),
+      field("layers", &Of::layers, size(), "how many").needed(),
+      field("hidden", &Of::hidden, size(), "size of a token's state").needed(),
+      field("heads", &Of::heads, size(), "of attention").needed(),
+      field("key_value_heads", &Of::kv_heads, size(), "each serves equally many heads")
+          .by_default("as many as heads"),
+      field("head_size", &Of::head_size, size(), "of a head").by_default("hidden / heads"),
+      field("feed_forward", &Of::feed_forward, size(), "width, of one expert where there are some")
+          .needed(),
+      field("vocabulary", &Of::vocabulary, size(), "padded so that tensor parallelism divides it")
+          .needed(),
+      field("sequence", &Of::sequence, size(), "tokens").needed(),
+      field("experts", &Of::experts, size(), "how many; without them, a dense feed-forward layer")
+          .by_default("none"),
+      field("experts_per_token", &Of::top_k, size(), "required with `experts`").by_default("none"),
+      field("shared_experts", &Of::shared_experts, whole<std::int64_t>(0, kMost),
+            "that every token passes"),
+      field("dense_layers", &Of::dense_layers, whole<std::int64_t>(0, kMost),
+            "the first so many layers have no experts"),
+      field("dense_feed_forward", &Of::dense_feed_forward, size(), "width in these layers")
+          .by_default("none"),
+      field("latent_attention", &Of::latent, map_of(latent_fields()),
+            "`{query_rank, key_value_rank, rotary_size, value_size}`: keys and values from "
+            "compressed ones (DeepSeek-V2, arXiv 2405.04434)")
+          .by_default("none"),
+      field("norm", &Of::norm, word<NormKind>({{"layer", NormKind::Layer}, {"rms", NormKind::Rms}}),
+            "of a layer's inputs")
+          .needed(),
+      field("activation", &Of::activation,
+            word<Activation>({{"gelu", Activation::Gelu}, {"swiglu", Activation::Swiglu}}),
+            "`swiglu` has a gate")
+          .needed(),
+      field("attention", &Of::attention,
+            word<AttentionKind>({{"plain", AttentionKind::Plain}, {"fused", AttentionKind::Fused}}),
+            "`plain`: scores, softmax and dropout as operators")
+          .needed(),
+      field("position", &Of::position,
+            word<PositionKind>(
+                {{"learned", PositionKind::Learned}, {"rotary", PositionKind::Rotary}}),
+            "of a token")
+          .needed(),
+      field("bias", &Of::bias, biases(), "of all products").needed(),
+      field("tied_embedding", &Of::tied_embedding, flag(), "the head has the embedding's weights")
+          .needed(),
+      field("dropout", &Of::dropout, real(0, 1), "probability")};
+}
+
+bool is_architecture(const std::filesystem::path& file) {
+  return file.extension() == ".yaml" || file.extension() == ".json";
+}
 
 Architecture parse_architecture(std::string_view text, const std::string& file) {
   return read_document(YamlDocument::parse(text, file));

@@ -1,8 +1,6 @@
 #include "planner/io/model/profile_file.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <map>
 
 #include "planner/io/files/yaml_document.h"
@@ -24,18 +22,6 @@ YamlValue pass_bytes(const PassBytes& bytes) {
   if (bytes == PassBytes::same(bytes.forward)) return yaml_amount(bytes.forward);
   return yaml_sequence({yaml_amount(bytes.forward), yaml_amount(bytes.backward),
                         yaml_amount(bytes.input), yaml_amount(bytes.weight)});
-}
-
-YamlValue node_value(const std::string& name, const NodeProfile& cost) {
-  Entries entries{
-      {"name", yaml_string(name), {}},
-      {"forward", time_and_spread(cost.forward, cost.forward_spread), {}},
-      {"backward_input", time_and_spread(cost.backward_input, cost.backward_input_spread), {}},
-      {"backward_weight", time_and_spread(cost.backward_weight, cost.backward_weight_spread), {}},
-      {"saved", yaml_amount(cost.saved), {}},
-      {"weight_saved", yaml_amount(cost.weight_saved), {}},
-      {"temporary", pass_bytes(cost.temporary), {}}};
-  return yaml_map(std::move(entries));
 }
 
 YamlValue names(const Graph& graph, const std::vector<NodeId>& nodes) {
@@ -84,18 +70,33 @@ PassBytes read_pass_bytes(const YamlNode& node) {
   return {items[0].as_bytes(), items[1].as_bytes(), items[2].as_bytes(), items[3].as_bytes()};
 }
 
-NodeProfile read_node(const YamlNode& node) {
-  node.check_keys({"name", "forward", "backward_input", "backward_weight", "saved", "weight_saved",
-                   "temporary"});
-  NodeProfile cost;
-  read_time_and_spread(node.at("forward"), cost.forward, cost.forward_spread);
-  read_time_and_spread(node.at("backward_input"), cost.backward_input, cost.backward_input_spread);
-  read_time_and_spread(node.at("backward_weight"), cost.backward_weight,
-                       cost.backward_weight_spread);
-  cost.saved = node.at("saved").as_bytes();
-  cost.weight_saved = node.at("weight_saved").as_bytes();
-  cost.temporary = read_pass_bytes(node.at("temporary"));
-  return cost;
+/// A time and how much it varied.
+Field<NodeProfile> timing(const char* key, Nanoseconds NodeProfile::*median,
+                          Nanoseconds NodeProfile::*spread) {
+  return Field<NodeProfile>{
+      key, "", "",
+      [=](const YamlNode& node, NodeProfile& cost) {
+        read_time_and_spread(node, cost.*median, cost.*spread);
+      },
+      [=](const NodeProfile& cost) { return time_and_spread(cost.*median, cost.*spread); }}
+      .always()
+      .needed();
+}
+
+/// `name` is the graph's.
+FieldList<NodeProfile> node_fields(const std::string& name = "") {
+  using Of = NodeProfile;
+  return {Field<Of>{"name", "", "", [](const YamlNode&, Of&) {},
+                    [name](const Of&) { return yaml_string(name); }}
+              .always(),
+          timing("forward", &Of::forward, &Of::forward_spread),
+          timing("backward_input", &Of::backward_input, &Of::backward_input_spread),
+          timing("backward_weight", &Of::backward_weight, &Of::backward_weight_spread),
+          field("saved", &Of::saved, memory(), "").always().needed(),
+          field("weight_saved", &Of::weight_saved, memory(), "").always().needed(),
+          field("temporary", &Of::temporary, Kind<PassBytes>{"", read_pass_bytes, pass_bytes}, "")
+              .always()
+              .needed()};
 }
 
 /// Reads a list with one entry for each of `count` named things into `out`.
@@ -124,27 +125,44 @@ std::vector<NodeId> read_savers(const YamlNode& list, const Names& nodes) {
   return savers;
 }
 
-YamlValue overheads_value(const StageOverheads& overheads) {
-  return yaml_map({{"forward", yaml_amount(overheads.forward), {}},
-                   {"backward_input", yaml_amount(overheads.backward_input), {}},
-                   {"backward_weight", yaml_amount(overheads.backward_weight), {}}});
-}
-StageOverheads read_overheads(const YamlNode& node) {
-  node.check_keys({"forward", "backward_input", "backward_weight"});
-  return {read_time(node.at("forward")), read_time(node.at("backward_input")),
-          read_time(node.at("backward_weight"))};
+Kind<StageOverheads> overheads_map() {
+  using Of = StageOverheads;
+  return map_of<Of>(
+      {field("forward", &Of::forward, duration(), "").always().needed(),
+       field("backward_input", &Of::backward_input, duration(), "").always().needed(),
+       field("backward_weight", &Of::backward_weight, duration(), "").always().needed()});
 }
 
-YamlValue variation_value(const MeasuredVariation& variation) {
-  const auto share = [](double value) {
-    std::array<char, 32> text{};  // the shortest that reads back as the same number
-    return yaml_scalar({text.data(), std::to_chars(text.begin(), text.end(), value).ptr});
-  };
-  return yaml_map({{"cv", share(variation.cv), {}}, {"drift", share(variation.drift), {}}});
+Kind<MeasuredVariation> variation_map() {
+  using Of = MeasuredVariation;
+  return map_of<Of>({field("cv", &Of::cv, real(0, 1), "").always().needed(),
+                     field("drift", &Of::drift, real(0, 1), "").always().needed()});
 }
-MeasuredVariation read_variation(const YamlNode& node) {
-  node.check_keys({"cv", "drift"});
-  return {node.at("cv").as_double(0, 1), node.at("drift").as_double(0, 1)};
+
+/// What the file says of the runtime that made it.
+template <class Of>
+FieldList<Of> runtime_fields() {
+  return {field("executor_overhead", &Of::executor_overhead, duration(), "").always(),
+          field("stage_overheads", &Of::stage_overheads, overheads_map(), ""),
+          field("message_overhead", &Of::message_overhead, duration(), ""),
+          field("variation", &Of::variation, variation_map(), "")};
+}
+
+/// All that stands before the graph's nodes, storages and parameters.
+FieldList<Profile> head_fields() {
+  const FieldList<Profile> head{
+      version_field<Profile>(1),
+      field("graph", &Profile::graph_digest, any_text(), "").always().needed(),
+      field("device_kind", &Profile::device_kind, any_text(), "").always().needed(),
+      field("training", &Profile::training, training_map(), "").always().needed(),
+      field("source", &Profile::source,
+            word(words_of<FigureSource>(
+                {FigureSource::Measured, FigureSource::Roofline, FigureSource::Imported})),
+            "")
+          .always()
+          .needed(),
+      field("origin", &Profile::origin, any_text(), "").always().needed()};
+  return head + runtime_fields<Profile>();
 }
 
 }  // namespace
@@ -152,7 +170,7 @@ MeasuredVariation read_variation(const YamlNode& node) {
 std::string profile_text(const Profile& profile, const Graph& graph) {
   std::vector<YamlValue> nodes, storages, parameters;
   for (std::size_t n = 0; n < profile.nodes.size(); ++n)
-    nodes.push_back(node_value(graph.nodes[n].name, profile.nodes[n]));
+    nodes.push_back(node_fields(graph.nodes[n].name).value(profile.nodes[n]));
   for (const SavedStorage& storage : profile.storages)
     storages.push_back(yaml_map({{"value", yaml_string(graph.value(storage.value).name), {}},
                                  {"bytes", yaml_amount(storage.bytes), {}},
@@ -162,18 +180,7 @@ std::string profile_text(const Profile& profile, const Graph& graph) {
     parameters.push_back(yaml_map({{"name", yaml_string(graph.parameters[p].names.front()), {}},
                                    {"optimizer", yaml_amount(profile.parameters[p].optimizer), {}},
                                    {"state", yaml_amount(profile.parameters[p].state), {}}}));
-  Entries entries{{"version", yaml_scalar("1"), {}},
-                  {"graph", yaml_string(profile.graph_digest), {}},
-                  {"device_kind", yaml_string(profile.device_kind), {}},
-                  {"training", training_value(profile.training), {}},
-                  {"source", yaml_scalar(to_string(profile.source)), {}},
-                  {"origin", yaml_string(profile.origin), {}},
-                  {"executor_overhead", yaml_amount(profile.executor_overhead), {}}};
-  if (profile.stage_overheads)
-    entries.push_back({"stage_overheads", overheads_value(*profile.stage_overheads), {}});
-  if (profile.message_overhead)
-    entries.push_back({"message_overhead", yaml_amount(*profile.message_overhead), {}});
-  if (profile.variation) entries.push_back({"variation", variation_value(*profile.variation), {}});
+  Entries entries = head_fields().value(profile).entries;
   entries.push_back({"nodes", yaml_sequence(std::move(nodes)), {}});
   entries.push_back({"storages", yaml_sequence(std::move(storages)), {}});
   entries.push_back({"parameters", yaml_sequence(std::move(parameters)), {}});
@@ -183,36 +190,27 @@ std::string profile_text(const Profile& profile, const Graph& graph) {
 Profile read_profile(const std::filesystem::path& file, const Graph& graph) {
   const YamlDocument document = YamlDocument::read(file);
   const YamlNode root = document.root();
-  root.check_keys({"version", "graph", "device_kind", "training", "source", "origin",
-                   "executor_overhead", "stage_overheads", "message_overhead", "variation", "nodes",
-                   "storages", "parameters"});
+  const FieldList<Profile> head = head_fields();
+  std::vector<std::string> keys = head.keys();
+  keys.insert(keys.end(), {"nodes", "storages", "parameters"});
+  root.check_keys(keys);
   root.check_version(1);
   Profile profile;
-  profile.graph_digest = root.at("graph").as_string();
+  head.read_known(root, profile);
   if (profile.graph_digest != graph.digest)
     root.at("graph").fail("this profile was made for another graph than '" + graph.name +
                           "' (digest " + graph.digest.substr(0, 12) + "...); profile that model");
-  profile.device_kind = root.at("device_kind").as_string();
-  profile.training = read_training(root.at("training"));
-  profile.source =
-      root.at("source").as_one_of<FigureSource>({{"measured", FigureSource::Measured},
-                                                 {"roofline", FigureSource::Roofline},
-                                                 {"imported", FigureSource::Imported}});
-  profile.origin = root.at("origin").as_string();
-  if (const auto overhead = root.find("executor_overhead"))
-    profile.executor_overhead = read_time(*overhead);
-  if (const auto overheads = root.find("stage_overheads"))
-    profile.stage_overheads = read_overheads(*overheads);
-  if (const auto overhead = root.find("message_overhead"))
-    profile.message_overhead = read_time(*overhead);
-  if (const auto variation = root.find("variation")) profile.variation = read_variation(*variation);
-
   Names nodes, values, parameters;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) nodes.add(graph.nodes[n].name, n);
   for (std::size_t v = 0; v < graph.values.size(); ++v) values.add(graph.values[v].name, v);
   for (std::size_t p = 0; p < graph.parameters.size(); ++p)
     parameters.add(graph.parameters[p].names.front(), p);
-  read_each(root.at("nodes"), nodes, graph.nodes.size(), "nodes", profile.nodes, read_node);
+  read_each(root.at("nodes"), nodes, graph.nodes.size(), "nodes", profile.nodes,
+            [fields = node_fields()](const YamlNode& item) {
+              NodeProfile cost;
+              fields.read(item, cost);
+              return cost;
+            });
   read_each(root.at("parameters"), parameters, graph.parameters.size(), "parameters",
             profile.parameters, [](const YamlNode& item) {
               item.check_keys({"name", "optimizer", "state"});
@@ -236,14 +234,7 @@ Profile read_profile(const std::filesystem::path& file, const Graph& graph) {
 ProfiledRuntime read_profiled_runtime(const std::filesystem::path& file) {
   const YamlDocument document = YamlDocument::read(file);
   ProfiledRuntime found;
-  if (const auto variation = document.root().find("variation"))
-    found.variation = read_variation(*variation);
-  if (const auto overhead = document.root().find("executor_overhead"))
-    found.executor_overhead = read_time(*overhead);
-  if (const auto overheads = document.root().find("stage_overheads"))
-    found.stage_overheads = read_overheads(*overheads);
-  if (const auto overhead = document.root().find("message_overhead"))
-    found.message_overhead = read_time(*overhead);
+  runtime_fields<ProfiledRuntime>().read_known(document.root(), found);
   return found;
 }
 

@@ -1,28 +1,31 @@
 #include "planner/io/model/training_yaml.h"
 
 namespace pfeife {
+namespace {
 
-YamlValue training_value(const Training& training) {
-  return yaml_map({{"precision", yaml_scalar(to_string(training.precision)), {}},
-                   {"optimizer", yaml_scalar(to_string(training.optimizer)), {}},
-                   {"microbatch_size", yaml_scalar(std::to_string(training.microbatch_size)), {}}});
+FieldList<Training> training_fields_of_files() {
+  return {
+      field("precision", &Training::precision, word(precisions()), "").always().needed(),
+      field("optimizer", &Training::optimizer, word(optimizers()), "").always().needed(),
+      field("microbatch_size", &Training::microbatch_size, whole<std::int64_t>(1, 1'000'000), "")
+          .always()
+          .needed()};
 }
 
-Training read_training(const YamlNode& node) {
-  node.check_keys({"precision", "optimizer", "microbatch_size"});
-  Training training;
-  training.precision = node.at("precision")
-                           .as_one_of<Precision>({{"fp32", Precision::Fp32},
-                                                  {"tf32", Precision::Tf32},
-                                                  {"bf16_amp", Precision::Bf16Amp},
-                                                  {"fp16_amp", Precision::Fp16Amp}});
-  training.optimizer = node.at("optimizer")
-                           .as_one_of<Optimizer>({{"sgd", Optimizer::Sgd},
-                                                  {"momentum", Optimizer::Momentum},
-                                                  {"adam", Optimizer::Adam},
-                                                  {"adamw", Optimizer::AdamW}});
-  training.microbatch_size = node.at("microbatch_size").as_int(1, 1'000'000);
-  return training;
+}  // namespace
+
+const Words<Precision>& precisions() {
+  static const Words<Precision> words = words_of<Precision>(
+      {Precision::Fp32, Precision::Tf32, Precision::Bf16Amp, Precision::Fp16Amp});
+  return words;
 }
+
+const Words<Optimizer>& optimizers() {
+  static const Words<Optimizer> words =
+      words_of<Optimizer>({Optimizer::Sgd, Optimizer::Momentum, Optimizer::Adam, Optimizer::AdamW});
+  return words;
+}
+
+Kind<Training> training_map() { return map_of(training_fields_of_files()); }
 
 }  // namespace pfeife

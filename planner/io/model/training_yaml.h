@@ -1,14 +1,16 @@
-// The `training` map that plans and profiles share.
+// How a step is done, in the words of every file.
 #pragma once
 
-#include "planner/io/files/yaml_node.h"
+#include "planner/io/files/fields.h"
 #include "planner/ir/model/profile.h"
 
 namespace pfeife {
 
-/// {precision: ..., optimizer: ..., microbatch_size: ...}
-YamlValue training_value(const Training& training);
-/// Reads it. Errors: ConfigError with the place, the word found and those allowed.
-Training read_training(const YamlNode& node);
+/// "fp32", ...
+const Words<Precision>& precisions();
+/// "sgd", ...
+const Words<Optimizer>& optimizers();
+/// {precision: ..., optimizer: ..., microbatch_size: ...}, as plans and profiles have it.
+Kind<Training> training_map();
 
 }  // namespace pfeife

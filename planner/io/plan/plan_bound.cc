@@ -1,24 +1,11 @@
 #include "planner/io/plan/plan_bound.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <sstream>
 
 namespace pfeife {
 namespace {
-
-const std::vector<std::pair<std::string, Recompute>> kRecompute{{"none", Recompute::None},
-                                                                {"full", Recompute::Full},
-                                                                {"choose", Recompute::Choose},
-                                                                {"blocks", Recompute::Blocks}};
-
-template <class T, class Make>
-YamlValue list(const std::vector<T>& values, const Make& make) {
-  std::vector<YamlValue> items;
-  for (const T& value : values) items.push_back(make(value));
-  return yaml_sequence(std::move(items));
-}
 
 /// "looped, V=3, loop_batch=8, prefetch=1,2"
 std::string spec_text(const ScheduleSpec& spec) {
@@ -68,42 +55,26 @@ ScheduleSpec read_spec_text(const YamlNode& node, ScheduleSpec spec) {
 
 }  // namespace
 
-YamlValue bound_value(const Bound& bound) {
-  const auto spec = [](const ScheduleSpec& one) { return yaml_string(spec_text(one)); };
-  const auto amount = [](Bytes limit) { return yaml_amount(limit); };
-  std::vector<YamlEntry> entries{{"time", yaml_amount(bound.time), {}},
-                                 {"cuts", yaml_scalar(bound.given_cuts ? "given" : "all"), {}}};
-  if (bound.least_share > 0) {
-    std::array<char, 32> digits{};
-    const auto end =
-        std::to_chars(digits.data(), digits.data() + digits.size(), bound.least_share).ptr;
-    entries.push_back({"least_share", yaml_scalar(std::string(digits.data(), end)), {}});
-  }
-  if (bound.linked) entries.push_back({"linked", yaml_scalar("true"), {}});
-  for (const auto& [name, value] : kRecompute)
-    if (value == bound.recompute) entries.push_back({"recompute", yaml_scalar(name), {}});
-  entries.push_back({"schedules", list(bound.schedules, spec), {}});
-  entries.push_back({"memory_limit", list(bound.memory_limit, amount), {}});
-  if (!bound.uncertified.empty())
-    entries.push_back({"uncertified", yaml_string(bound.uncertified), {}});
-  return yaml_map(std::move(entries));
-}
-
-Bound read_bound(const YamlNode& node, const ScheduleSpec& spec) {
-  node.check_keys({"time", "cuts", "least_share", "linked", "recompute", "schedules",
-                   "memory_limit", "uncertified"});
-  Bound bound{.time = node.at("time").as_duration()};
-  bound.given_cuts = node.at("cuts").as_one_of<bool>({{"all", false}, {"given", true}});
-  if (const auto share = node.find("least_share")) bound.least_share = share->as_double(0, 1);
-  if (const auto linked = node.find("linked")) bound.linked = linked->as_bool();
-  bound.recompute = node.at("recompute").as_one_of<Recompute>(kRecompute);
-  for (const YamlNode& item : node.at("schedules").items())
-    bound.schedules.push_back(read_spec_text(item, spec));
-  for (const YamlNode& item : node.at("memory_limit").items())
-    bound.memory_limit.push_back(item.as_bytes());
-  if (const auto uncertified = node.find("uncertified"))
-    bound.uncertified = uncertified->as_string();
-  return bound;
+Kind<Bound> bound_map(const ScheduleSpec& spec) {
+  const Kind<ScheduleSpec> schedule{
+      "", [spec](const YamlNode& node) { return read_spec_text(node, spec); },
+      [](const ScheduleSpec& of) { return yaml_string(spec_text(of)); }};
+  return map_of<Bound>(
+      {field("time", &Bound::time, duration(), "").always().needed(),
+       field("cuts", &Bound::given_cuts, word<bool>({{"all", false}, {"given", true}}), "")
+           .always()
+           .needed(),
+       field("least_share", &Bound::least_share, real(0, 1), ""),
+       field("linked", &Bound::linked, flag(), ""),
+       field("recompute", &Bound::recompute,
+             word(words_of<Recompute>(
+                 {Recompute::None, Recompute::Full, Recompute::Choose, Recompute::Blocks})),
+             "")
+           .always()
+           .needed(),
+       field("schedules", &Bound::schedules, list_of(schedule), "").always().needed(),
+       field("memory_limit", &Bound::memory_limit, list_of(memory()), "").always().needed(),
+       field("uncertified", &Bound::uncertified, free_text(), "")});
 }
 
 }  // namespace pfeife

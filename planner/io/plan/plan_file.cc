@@ -19,66 +19,50 @@ namespace {
 
 constexpr std::int64_t kVersion = 3;
 
-using Entries = std::vector<YamlEntry>;
+/// What reading and writing need besides the plan.
+struct Beside {
+  std::filesystem::path folder = {};  ///< of the file that is read
+  std::string schedule_digest = {};   ///< of the schedule that is written
+};
 
 YamlValue number(std::int64_t value) { return yaml_scalar(std::to_string(value)); }
 
-template <class T, class Make>
-YamlValue list(const T& values, const Make& make) {
-  std::vector<YamlValue> items;
-  for (const auto& value : values) items.push_back(make(value));
-  return yaml_sequence(std::move(items));
+FieldList<Plan> file_and_digest(std::string Plan::*file, std::string Plan::*digest) {
+  return {field("file", file, any_text(), "").always().needed(),
+          field("digest", digest, any_text(), "").always().needed()};
 }
 
-YamlValue file_and_digest(const std::string& file, const std::string& digest) {
-  return yaml_map({{"file", yaml_string(file), {}}, {"digest", yaml_string(digest), {}}});
-}
-
-YamlValue schedule_value(const Plan& plan, const std::string& digest) {
-  Entries entries{
-      {"family", yaml_string(plan.spec.family), {}},
-      {"stages_per_rank", number(static_cast<std::int64_t>(plan.spec.stages_per_rank)), {}}};
-  if (plan.spec.loop_batch)
-    entries.push_back({"loop_batch", number(static_cast<std::int64_t>(*plan.spec.loop_batch)), {}});
-  if (!plan.spec.prefetch.empty())
-    entries.push_back({"prefetch",
-                       list(plan.spec.prefetch,
-                            [](std::size_t p) { return number(static_cast<std::int64_t>(p)); }),
-                       {}});
-  entries.push_back({"file", yaml_string("schedule.csv"), {}});
-  entries.push_back({"digest", yaml_string(digest), {}});
-  return yaml_map(std::move(entries));
-}
-
-YamlValue placement_value(const Placement& placement) {
-  const auto id = [](auto value) { return number(value.value); };
-  return yaml_map({{"rank_of_stage", list(placement.rank_of_stage, id), {}},
-                   {"device_of_rank", list(placement.device_of_rank, id), {}}});
-}
-
-YamlValue found_value(const std::map<std::string, std::string>& found) {
-  Entries entries;
-  for (const auto& [key, value] : found) entries.push_back({key, yaml_string(value), {}});
-  return yaml_map(std::move(entries));
-}
-
-// Reading.
-
-void read_file_and_digest(const YamlNode& node, std::string& file, std::string& digest) {
-  node.check_keys({"file", "digest"});
-  file = node.at("file").as_string();
-  digest = node.at("digest").as_string();
-}
-
-ScheduleSpec read_spec(const YamlNode& node) {
-  node.check_keys({"family", "stages_per_rank", "loop_batch", "prefetch", "file", "digest"});
-  ScheduleSpec spec;
-  spec.family = node.at("family").as_string();
-  spec.stages_per_rank = node.at("stages_per_rank").as_count(1, 1'000'000);
-  if (const auto batch = node.find("loop_batch")) spec.loop_batch = batch->as_count(1);
-  if (const auto prefetch = node.find("prefetch"))
-    for (const YamlNode& item : prefetch->items()) spec.prefetch.push_back(item.as_count());
-  return spec;
+/// Numbers of devices, each once; of ranks.
+Kind<Placement> placement_map() {
+  const auto ids = [](const auto& values) {
+    return list_value(values, [](auto id) { return number(id.value); });
+  };
+  const FieldList<Placement> fields{
+      field("rank_of_stage", &Placement::rank_of_stage,
+            Kind<std::vector<RankId>>{"",
+                                      [](const YamlNode& node) {
+                                        std::vector<RankId> ranks;
+                                        for (const YamlNode& item : node.items())
+                                          ranks.emplace_back(item.as_int(0));
+                                        return ranks;
+                                      },
+                                      ids},
+            "")
+          .always()
+          .needed(),
+      field("device_of_rank", &Placement::device_of_rank,
+            Kind<std::vector<DeviceId>>{"", device_list, ids}, "")
+          .always()
+          .needed()};
+  Kind<Placement> map = map_of(fields);
+  map.read = [read = map.read](const YamlNode& node) {
+    const Placement placement = read(node);
+    const auto ranks = static_cast<std::int64_t>(placement.ranks());
+    if (ranks == 0) node.at("device_of_rank").fail("expected a device for each rank, found none");
+    for (const YamlNode& item : node.at("rank_of_stage").items()) item.as_int(0, ranks - 1);
+    return placement;
+  };
+  return map;
 }
 
 Schedule read_schedule(const YamlNode& node, const std::filesystem::path& folder) {
@@ -93,17 +77,6 @@ Schedule read_schedule(const YamlNode& node, const std::filesystem::path& folder
                            "with; restore it, or use the schedule "
                            "by itself with plan: {schedule: ..., cuts: [...]}");
   return read_schedule_file(file);
-}
-
-Placement read_placement(const YamlNode& node) {
-  node.check_keys({"rank_of_stage", "device_of_rank"});
-  Placement placement;
-  placement.device_of_rank = device_list(node.at("device_of_rank"));
-  const auto ranks = static_cast<std::int64_t>(placement.ranks());
-  if (ranks == 0) node.at("device_of_rank").fail("expected a device for each rank, found none");
-  for (const YamlNode& item : node.at("rank_of_stage").items())
-    placement.rank_of_stage.emplace_back(item.as_int(0, ranks - 1));
-  return placement;
 }
 
 std::vector<std::int32_t> read_cuts(const YamlNode& node) {
@@ -148,20 +121,13 @@ std::vector<NodeId> read_order(const YamlNode& node) {
   return order;
 }
 
-void read_predicted(const YamlNode& node, Plan& plan) {
-  node.check_keys({"step", "peak_memory"});
-  plan.estimate = node.at("step").as_duration();
-  for (const YamlNode& item : node.at("peak_memory").items())
-    plan.peak_memory.push_back(item.as_bytes());
-}
-
 YamlValue blocks_value(const Plan& plan) {
   std::vector<YamlValue> items;
   for (std::size_t b = 0; b < plan.recomputed.blocks.size(); ++b) {
     const auto pair = [](std::int64_t first, std::int64_t last) {
       return yaml_sequence({number(first), number(last)});
     };
-    Entries entries{
+    std::vector<YamlEntry> entries{
         {"layers",
          pair(plan.recomputed.blocks[b].first.value, plan.recomputed.blocks[b].last.value),
          {}}};
@@ -244,53 +210,106 @@ void check_agreement(const YamlNode& root, const Plan& plan) {
     root.at("recompute_except_last").fail("the plan recomputes nothing; leave it out");
 }
 
+// The lists.
+
+FieldList<Plan> schedule_fields(const Beside& beside) {
+  using Spec = ScheduleSpec;
+  const auto of_spec = [](Field<Spec> of) { return of_part<Plan>(&Plan::spec, std::move(of)); };
+  return {of_spec(field("family", &Spec::family, any_text(), "")).always().needed(),
+          of_spec(field("stages_per_rank", &Spec::stages_per_rank, whole<std::size_t>(1, 1'000'000),
+                        ""))
+              .always()
+              .needed(),
+          of_spec(field("loop_batch", &Spec::loop_batch, whole<std::size_t>(1, 1'000'000'000), "")),
+          of_spec(field("prefetch", &Spec::prefetch, list_of(whole<std::size_t>(0, 1'000'000'000)),
+                        "")),
+          Field<Plan>{"file", "", "", [](const YamlNode&, Plan&) {},
+                      [](const Plan&) { return yaml_string("schedule.csv"); }}
+              .always()
+              .needed(),
+          Field<Plan>{"digest", "", "", [](const YamlNode&, Plan&) {},
+                      [beside](const Plan&) { return yaml_string(beside.schedule_digest); }}
+              .always()
+              .needed()};
+}
+
+FieldList<Plan> choice_fields(const Beside& beside) {
+  const auto recomputed = [](Field<Recomputed> of) {
+    return of_part<Plan>(&Plan::recomputed, std::move(of));
+  };
+  auto schedule = group("schedule", schedule_fields(beside)).always().needed();
+  schedule.read = [read = schedule.read, beside](const YamlNode& node, Plan& plan) {
+    read(node, plan);
+    plan.schedule = read_schedule(node, beside.folder);
+  };
+  auto placement = field<Plan>("placement", &Plan::placement, placement_map(), "");
+  placement.read = [read = placement.read](const YamlNode& node, Plan& plan) {
+    read(node, plan);
+    plan.spec.ranks = plan.placement.ranks();
+  };
+  return {
+      schedule,
+      std::move(placement).always().needed(),
+      recomputed(field("recompute", &Recomputed::stages, list_of(flag()), "")).always().needed(),
+      Field<Plan>{"recompute_blocks", "", "", read_blocks, blocks_value},
+      recomputed(field("recompute_except_last", &Recomputed::except_last, flag(), "")),
+      field<Plan>("receives", &Plan::receives,
+                  word<Receives>({{"as_ready", Receives::AsReady}, {"at_need", Receives::AtNeed}}),
+                  "")};
+}
+
+FieldList<Plan> plan_fields(const Beside& beside) {
+  const Kind<std::vector<std::int32_t>> cuts{"", read_cuts,
+                                             [](const auto& of) { return list_value(of, number); }};
+  const FieldList<Plan> model_and_cuts{
+      version_field<Plan>(kVersion),
+      group("model", file_and_digest(&Plan::model, &Plan::model_digest)).always().needed(),
+      group("cluster", file_and_digest(&Plan::cluster, &Plan::cluster_digest)).always().needed(),
+      field("order", &Plan::linear_order, any_text(), "").always().needed(),
+      field("training", &Plan::training, training_map(), "").always().needed(),
+      of_part<Plan>(&Plan::spec, field("microbatches", &ScheduleSpec::microbatches,
+                                       whole<std::size_t>(1, 1'000'000'000), ""))
+          .always()
+          .needed(),
+      of_part<Plan>(&Plan::partition, field("cuts", &Partition::cuts, cuts, "")).always().needed(),
+      field("cut_modules", &Plan::cut_modules, list_of(any_text()), "").always().needed(),
+      field("cut_nodes", &Plan::cut_nodes, cuts, ""),
+      field("node_order", &Plan::node_order,
+            Kind<std::vector<NodeId>>{
+                "", read_order, [](const auto& order) { return yaml_string(order_text(order)); }},
+            ""),
+      field("clip_norm", &Plan::clip_norm, real(0, std::numeric_limits<double>::max()), "")};
+  const FieldList<Plan> predicted{
+      field("step", &Plan::estimate, duration(), "").always().needed(),
+      field("peak_memory", &Plan::peak_memory, list_of(memory()), "").always().needed()};
+  const FieldList<Plan> found{
+      group("predicted", predicted).always().needed(),
+      field("files", &Plan::files, files_map(), ""),
+      Field<Plan>{
+          "bound", "", "",
+          [](const YamlNode& node, Plan& plan) { plan.bound = bound_map(plan.spec).read(node); },
+          [](const Plan& plan) {
+            return plan.bound ? bound_map(plan.spec).value(*plan.bound) : YamlValue{};
+          }},
+      Field<Plan>{"found", "", "",
+                  [](const YamlNode& node, Plan& plan) {
+                    for (const auto& [key, value] : node.entries())
+                      plan.found[key] = value.as_string();
+                  },
+                  [](const Plan& plan) {
+                    std::vector<YamlEntry> entries;
+                    for (const auto& [key, value] : plan.found)
+                      entries.push_back({key, yaml_string(value), {}});
+                    return yaml_map(std::move(entries));
+                  }}
+          .always()};
+  return model_and_cuts + choice_fields(beside) + found;
+}
+
 }  // namespace
 
 std::string plan_text(const Plan& plan, const std::string& schedule_digest) {
-  Entries entries{
-      {"version", number(kVersion), {}},
-      {"model", file_and_digest(plan.model, plan.model_digest), {}},
-      {"cluster", file_and_digest(plan.cluster, plan.cluster_digest), {}},
-      {"order", yaml_string(plan.linear_order), {}},
-      {"training", training_value(plan.training), {}},
-      {"microbatches", number(static_cast<std::int64_t>(plan.spec.microbatches)), {}},
-      {"cuts", list(plan.partition.cuts, number), {}},
-      {"cut_modules",
-       list(plan.cut_modules, [](const std::string& name) { return yaml_string(name); }),
-       {}},
-  };
-  if (!plan.cut_nodes.empty()) entries.push_back({"cut_nodes", list(plan.cut_nodes, number), {}});
-  if (!plan.node_order.empty())
-    entries.push_back({"node_order", yaml_string(order_text(plan.node_order)), {}});
-  if (plan.clip_norm > 0)
-    entries.push_back({"clip_norm", yaml_scalar(shortest(plan.clip_norm)), {}});
-  const Entries choices{
-      {"schedule", schedule_value(plan, schedule_digest), {}},
-      {"placement", placement_value(plan.placement), {}},
-      {"recompute",
-       list(plan.recomputed.stages, [](bool on) { return yaml_scalar(on ? "true" : "false"); }),
-       {}},
-  };
-  entries.insert(entries.end(), choices.begin(), choices.end());
-  if (!plan.recomputed.blocks.empty())
-    entries.push_back({"recompute_blocks", blocks_value(plan), {}});
-  if (plan.recomputed.except_last)
-    entries.push_back({"recompute_except_last", yaml_scalar("true"), {}});
-  if (plan.receives == Receives::AtNeed)
-    entries.push_back({"receives", yaml_scalar("at_need"), {}});
-  const Entries rest{
-      {"predicted",
-       yaml_map({{"step", yaml_amount(plan.estimate), {}},
-                 {"peak_memory",
-                  list(plan.peak_memory, [](Bytes peak) { return yaml_amount(peak); }),
-                  {}}}),
-       {}},
-  };
-  entries.insert(entries.end(), rest.begin(), rest.end());
-  if (plan.files) entries.push_back({"files", files_value(*plan.files), {}});
-  if (plan.bound) entries.push_back({"bound", bound_value(*plan.bound), {}});
-  entries.push_back({"found", found_value(plan.found), {}});
-  return to_text(yaml_map(std::move(entries)));
+  return to_text(plan_fields({.schedule_digest = schedule_digest}).value(plan));
 }
 
 void write_plan(const std::filesystem::path& folder, const Plan& plan) {
@@ -304,56 +323,8 @@ Plan read_plan(const std::filesystem::path& file) {
   const YamlNode root = document.root();
   if (const auto schedule = root.find("schedule")) schedule->refuse_old("loops", "stages_per_rank");
   root.check_version(kVersion);
-  root.check_keys({"version",
-                   "model",
-                   "cluster",
-                   "order",
-                   "training",
-                   "clip_norm",
-                   "microbatches",
-                   "cuts",
-                   "cut_modules",
-                   "cut_nodes",
-                   "node_order",
-                   "schedule",
-                   "placement",
-                   "recompute",
-                   "recompute_blocks",
-                   "recompute_except_last",
-                   "receives",
-                   "predicted",
-                   "files",
-                   "bound",
-                   "found"});
   Plan plan;
-  read_file_and_digest(root.at("model"), plan.model, plan.model_digest);
-  read_file_and_digest(root.at("cluster"), plan.cluster, plan.cluster_digest);
-  plan.linear_order = root.at("order").as_string();
-  plan.training = read_training(root.at("training"));
-  if (const auto norm = root.find("clip_norm")) plan.clip_norm = norm->as_double(0);
-  plan.partition.cuts = read_cuts(root.at("cuts"));
-  for (const YamlNode& item : root.at("cut_modules").items())
-    plan.cut_modules.push_back(item.as_string());
-  if (const auto nodes = root.find("cut_nodes")) plan.cut_nodes = read_cuts(*nodes);
-  if (const auto order = root.find("node_order")) plan.node_order = read_order(*order);
-  plan.placement = read_placement(root.at("placement"));
-  plan.spec = read_spec(root.at("schedule"));
-  plan.spec.ranks = plan.placement.ranks();
-  plan.spec.microbatches = root.at("microbatches").as_count(1);
-  plan.schedule = read_schedule(root.at("schedule"), file.parent_path());
-  for (const YamlNode& item : root.at("recompute").items())
-    plan.recomputed.stages.push_back(item.as_bool());
-  if (const auto blocks = root.find("recompute_blocks")) read_blocks(*blocks, plan);
-  if (const auto except = root.find("recompute_except_last"))
-    plan.recomputed.except_last = except->as_bool();
-  if (const auto receives = root.find("receives"))
-    plan.receives = receives->as_one_of<Receives>(
-        {{"as_ready", Receives::AsReady}, {"at_need", Receives::AtNeed}});
-  read_predicted(root.at("predicted"), plan);
-  if (const auto files = root.find("files")) plan.files = read_files(*files);
-  if (const auto bound = root.find("bound")) plan.bound = read_bound(*bound, plan.spec);
-  if (const auto found = root.find("found"))
-    for (const auto& [key, value] : found->entries()) plan.found[key] = value.as_string();
+  plan_fields({.folder = file.parent_path()}).read(root, plan);
   check_agreement(root, plan);
   return plan;
 }

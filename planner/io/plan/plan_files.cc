@@ -4,74 +4,61 @@
 
 namespace pfeife {
 
-const std::vector<std::pair<std::string, ModelFormat>>& model_formats() {
-  static const std::vector<std::pair<std::string, ModelFormat>> formats = [] {
-    std::vector<std::pair<std::string, ModelFormat>> words;
-    for (const ModelFormat format : {ModelFormat::Pt2, ModelFormat::Table, ModelFormat::PipeDream,
-                                     ModelFormat::Piper, ModelFormat::Mesh})
-      words.emplace_back(to_string(format), format);
-    return words;
-  }();
+const Words<ModelFormat>& model_formats() {
+  static const Words<ModelFormat> formats =
+      words_of<ModelFormat>({ModelFormat::Pt2, ModelFormat::Table, ModelFormat::PipeDream,
+                             ModelFormat::Piper, ModelFormat::Mesh});
   return formats;
 }
 
-YamlValue replicas_value(const Replicas& replicas) {
-  return yaml_map(
-      {{"dp", yaml_scalar(std::to_string(replicas.count)), {}},
-       {"zero", yaml_scalar(std::to_string(replicas.zero)), {}},
-       {"overlap_reductions", yaml_scalar(replicas.overlap_reductions ? "true" : "false"), {}}});
+FieldList<Replicas> replica_fields() {
+  return {
+      field("dp", &Replicas::count, whole<std::int64_t>(1, 1 << 20),
+            "how many pipelines, each on `cases.devices` devices")
+          .always()
+          .by_default("required"),
+      field("zero", &Replicas::zero, whole<int>(0, 3),
+            "what they divide, as `zero` of a [mesh](#keys)")
+          .always(),
+      field("overlap_reductions", &Replicas::overlap_reductions, flag(), "as of a [mesh](#keys)")
+          .always()};
 }
 
-Replicas read_replicas(const YamlNode& node) {
-  node.check_keys({"dp", "zero", "overlap_reductions"});
-  Replicas replicas;
-  if (!node.find("dp")) node.fail("how many replicas? Add dp, for example {dp: 2}");
-  replicas.count = node.at("dp").as_int(1, 1 << 20);
-  if (const auto zero = node.find("zero")) replicas.zero = static_cast<int>(zero->as_int(0, 3));
-  if (const auto overlap = node.find("overlap_reductions"))
-    replicas.overlap_reductions = overlap->as_bool();
-  return replicas;
-}
-
-YamlValue files_value(const PlanFiles& files) {
-  const ModelFiles& model = files.model;
-  const auto path = [](const std::filesystem::path& file) {
-    return yaml_string(file.generic_string());
+Kind<Replicas> replicas_map() {
+  Kind<Replicas> map = map_of(replica_fields());
+  map.read = [read = map.read](const YamlNode& node) {
+    const Replicas replicas = read(node);
+    if (!node.find("dp")) node.fail("how many replicas? Add dp, for example {dp: 2}");
+    return replicas;
   };
-  std::vector<YamlEntry> entries{{"model", path(model.file), {}},
-                                 {"format", yaml_scalar(to_string(model.format)), {}}};
-  if (model.time_unit.count() > 0)
-    entries.push_back({"time_unit", yaml_amount(model.time_unit), {}});
-  if (model.skips) entries.push_back({"skips", path(*model.skips), {}});
-  if (model.profile) {
-    entries.push_back({"profile", path(*model.profile), {}});
-    entries.push_back({"profile_digest", yaml_string(files.profile_digest), {}});
-  }
-  if (!model.operators.empty())
-    entries.push_back({"operators", operators_value(model.operators), {}});
-  entries.push_back({"cluster", yaml_string(files.cluster), {}});
-  if (files.replicas != Replicas{})
-    entries.push_back({"parallel", replicas_value(files.replicas), {}});
-  return yaml_map(std::move(entries));
+  return map;
 }
 
-PlanFiles read_files(const YamlNode& node) {
-  node.check_keys({"model", "format", "time_unit", "skips", "profile", "profile_digest",
-                   "operators", "cluster", "parallel"});
-  PlanFiles files;
-  ModelFiles& model = files.model;
-  model.file = node.at("model").as_string();
-  files.cluster = node.at("cluster").as_string();
-  model.format = node.at("format").as_one_of<ModelFormat>(model_formats());
-  if (const auto unit = node.find("time_unit")) model.time_unit = unit->as_duration();
-  if (const auto skips = node.find("skips")) model.skips = skips->as_string();
-  if (const auto profile = node.find("profile")) {
-    model.profile = profile->as_string();
-    files.profile_digest = node.at("profile_digest").as_string();
-  }
-  if (const auto operators = node.find("operators")) model.operators = operator_costs(*operators);
-  if (const auto parallel = node.find("parallel")) files.replicas = read_replicas(*parallel);
-  return files;
+Kind<PlanFiles> files_map() {
+  const auto of_model = [](const char* key, auto ModelFiles::*member, auto kind) {
+    return of_part(&PlanFiles::model, field(key, member, std::move(kind), ""));
+  };
+  const Kind<std::filesystem::path> path{
+      "", [](const YamlNode& node) { return std::filesystem::path(node.as_string()); },
+      [](const std::filesystem::path& file) { return yaml_string(file.generic_string()); }};
+  const FieldList<PlanFiles> fields{
+      of_model("model", &ModelFiles::file, path).always().needed(),
+      of_model("format", &ModelFiles::format, word(model_formats())).always().needed(),
+      of_model("time_unit", &ModelFiles::time_unit, duration()),
+      of_model("skips", &ModelFiles::skips, path),
+      of_model("profile", &ModelFiles::profile, path),
+      field("profile_digest", &PlanFiles::profile_digest, free_text(), ""),
+      of_model("operators", &ModelFiles::operators,
+               Kind<std::vector<OperatorCost>>{"", operator_costs, operators_value}),
+      field("cluster", &PlanFiles::cluster, any_text(), "").always().needed(),
+      field("parallel", &PlanFiles::replicas, replicas_map(), "")};
+  Kind<PlanFiles> map = map_of(fields);
+  map.read = [read = map.read](const YamlNode& node) {
+    const PlanFiles files = read(node);
+    if (files.model.profile) node.at("profile_digest");
+    return files;
+  };
+  return map;
 }
 
 }  // namespace pfeife

@@ -1,0 +1,122 @@
+// `training`, `simulation` and `measurement` of an experiment: lists of fields.
+#include "planner/io/experiment/experiment_case.h"
+#include "planner/io/model/training_yaml.h"
+#include "planner/ir/basics/decimals.h"
+
+namespace pfeife {
+namespace {
+
+Kind<double> norm() {
+  return {"above 0",
+          [](const YamlNode& node) {
+            const double norm = node.as_double();
+            if (!(norm > 0))
+              node.fail(
+                  "the largest norm that the gradients may have is above 0; leave it out for any");
+            return norm;
+          },
+          [](double norm) { return yaml_scalar(shortest(norm)); }};
+}
+
+FieldList<JitterSettings> jitter_fields() {
+  using Jitter = JitterSettings;
+  return {field("cv", &Jitter::cv, real(0, 1),
+                "coefficient of variation of each compute and transfer time (log-normal, [the same "
+                "draws](../../planner/ir/schedule/jitter.h) for estimate and simulation)")
+              .always()
+              .needed(),
+          field("drift", &Jitter::drift, real(0, 1),
+                "the same of all computations of a repetition together, as a machine that is "
+                "slower for a while"),
+          field("repetitions", &Jitter::repetitions, whole<std::size_t>(1, 1'000'000),
+                "over which the 5th percentile, median and 95th percentile are taken")
+              .always(),
+          field("seed", &Jitter::seed, whole<std::uint64_t>(0, kAnyMore), "of the draws").always()};
+}
+
+}  // namespace
+
+FieldList<StepSettings> training_fields() {
+  using Step = StepSettings;
+  return {
+      field("precision", &Step::precision, word(precisions()), "of products; parameters are `fp32`")
+          .always(),
+      field("optimizer", &Step::optimizer, word(optimizers()),
+            "its state is part of the memory, its time part of the step")
+          .always(),
+      field("clip_norm", &Step::clip_norm, norm(),
+            "largest norm of all gradients together: [clipping](#clipping)")
+          .by_default("any"),
+      field("microbatch_size", &Step::microbatch_size, whole<std::int64_t>(1, 1'000'000),
+            "samples. Of a layer table or a published profile it only scales samples/s")
+          .by_default("the archive's own; 1"),
+      field("global_batch", &Step::global_batch, whole<std::int64_t>(1, 1'000'000),
+            "samples a step. With `microbatch_size` or `cases.microbatches` it says the other; "
+            "alone it leaves both [to be found](open_choices.md)")
+          .by_default("none")};
+}
+
+FieldList<SimulationSettings> simulation_fields() {
+  using Simulation = SimulationSettings;
+  auto overhead = field("launch_overhead", &Simulation::launch_overhead, duration(),
+                        "added to every F, B, I, W and optimizer step")
+                      .always()
+                      .by_default("`5 us`; with `profile: measure` what the executor took");
+  overhead.read = [read = overhead.read](const YamlNode& node, Simulation& simulation) {
+    read(node, simulation);
+    simulation.launch_overhead_given = true;
+  };
+  auto jitter = field("jitter", &Simulation::jitter, map_of(jitter_fields()),
+                      "random variation of all times, with keys of its own")
+                    .by_default("none");
+  jitter.read = [read = jitter.read](const YamlNode& node, Simulation& simulation) {
+    if (!node.is_null()) read(node, simulation);
+  };
+  return {field("queues", &Simulation::queues,
+                word(words_of<Queues>({Queues::None, Queues::Edge, Queues::Pair, Queues::Rank})),
+                "order of transfers: none (each starts when its value is ready), or first in first "
+                "out per edge (ordered pair of ranks), pair, or rank")
+              .always(),
+          field("links", &Simulation::links, word(words_of<Links>({Links::Delay, Links::Shared})),
+                "`shared`: transfers at the same time share the links they cross; `delay`: none "
+                "waits for another")
+              .always(),
+          overhead, jitter};
+}
+
+FieldList<MeasurementSettings> measurement_fields(const ListContext& context) {
+  using Measurement = MeasurementSettings;
+  return {
+      field("steps", &Measurement::steps, whole<std::size_t>(3, 100'000),
+            "training steps of a plan in a round; the first two only warm up")
+          .always(),
+      field("rounds", &Measurement::rounds, whole<std::size_t>(1, 999),
+            "most rounds in which the plans of a case take turns; 1: each runs once, and nothing "
+            "is said of how well its time is known")
+          .always(),
+      field("interval", &Measurement::interval, real(0, 1),
+            "rounds end when the 95 % interval of every plan's median has at most this half width, "
+            "as a share of the median; below six rounds there is no interval")
+          .always(),
+      {"traces", "files, or folders of them",
+       "[traces](../../experiments/torch_traces/README.md) of a run of the case's plan that has "
+       "been; of one case, and without `measure`. Screen and `comparison.txt` have what "
+       "`pfeife-exp "
+       "compare` says",
+       [context](const YamlNode& node, Measurement& measurement) {
+         read_traces(node, context, measurement);
+       },
+       [context](const Measurement& measurement) {
+         std::vector<YamlValue> traces;
+         for (const std::filesystem::path& trace : measurement.traces)
+           traces.push_back(yaml_string(
+               file_name(*context.config,
+                         "measurement.traces[" + std::to_string(traces.size()) + "]", trace)));
+         return traces.empty() ? YamlValue{} : yaml_sequence(std::move(traces));
+       },
+       true}};
+}
+
+std::vector<FieldRow> jitter_rows() { return jitter_fields().rows("simulation.jitter."); }
+
+}  // namespace pfeife

@@ -1,0 +1,65 @@
+#include "planner/io/experiment/reference_tables.h"
+
+#include <algorithm>
+
+#include "planner/io/experiment/experiment_case.h"
+#include "planner/io/experiment/parallel_config.h"
+#include "planner/io/model/architecture_reader.h"
+#include "planner/io/plan/plan_files.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::string_view kBegin = "<!-- table ", kBeginEnds = " -->\n", kEnd = "<!-- end -->";
+
+std::vector<FieldRow> joined(std::vector<FieldRow> first, const std::vector<FieldRow>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> reference_tables() {
+  const MeshQuestion mesh = usual_mesh();
+  const std::pair<std::string, std::vector<FieldRow>> tables[] = {
+      {"experiment", experiment_fields().rows("")},
+      {"model", model_fields({}).rows("model.")},
+      {"training", training_fields().rows("training.")},
+      {"cases", case_fields().rows("cases.")},
+      {"plan", plan_fields({}).rows("plan.")},
+      {"baselines", baseline_fields({}).rows("")},
+      {"calibration", calibration_fields({}).rows("")},
+      {"simulation", joined(simulation_fields().rows("simulation."), jitter_rows())},
+      {"measurement", measurement_fields({}).rows("measurement.")},
+      {"mesh", joined(mesh_training_fields().rows("training.", mesh),
+                      mesh_fields().rows("parallel.", mesh))},
+      {"replicas", replica_fields().rows("parallel.")},
+      {"architecture", architecture_fields().rows("")}};
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const auto& [name, rows] : tables) texts.emplace_back(name, table_text(rows));
+  return texts;
+}
+
+std::string with_tables(const std::string& page,
+                        const std::vector<std::pair<std::string, std::string>>& tables) {
+  std::string text;
+  std::size_t at = 0;
+  for (std::size_t begin; (begin = page.find(kBegin, at)) != std::string::npos;) {
+    const std::size_t name_at = begin + kBegin.size();
+    const std::size_t body = page.find(kBeginEnds, name_at);
+    const std::size_t end = page.find(kEnd, name_at);
+    if (body == std::string::npos || end == std::string::npos || end < body)
+      throw ConfigError(
+          {}, "a table begins that does not end with a line \"" + std::string(kEnd) + "\"");
+    const std::string name = page.substr(name_at, body - name_at);
+    const auto table = std::ranges::find(tables, name, [](const auto& of) { return of.first; });
+    if (table == tables.end())
+      throw ConfigError({}, "there is no table \"" + name +
+                                "\"; planner/io/experiment/reference_tables.cc has the names");
+    text += page.substr(at, body + kBeginEnds.size() - at) + table->second;
+    at = end;
+  }
+  return text + page.substr(at);
+}
+
+}  // namespace pfeife
