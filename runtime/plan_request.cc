@@ -5,6 +5,7 @@
 
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/digest.h"
+#include "planner/io/files/quantity.h"
 #include "planner/io/model/pt2_reader.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"
@@ -56,8 +57,14 @@ void check_blocks(const Pipeline& pipeline, const std::vector<NodeRange>& blocks
 std::vector<NodeId> node_list(const std::string& text) {
   std::vector<NodeId> nodes;
   std::istringstream words(text);
-  for (std::int64_t n = 0; words >> n;) nodes.emplace_back(n);
-  if (!words.eof()) throw ConfigError({"--cuts"}, "'" + text + "' is no list of node numbers");
+  for (std::string word; words >> word;) {
+    const auto number = parse_integer(word);
+    if (!number || *number < 0)
+      throw ConfigError({"--cuts"}, "'" + word +
+                                        "' is no number of a node; give a list of them, as in "
+                                        "--cuts \"20 40\"");
+    nodes.emplace_back(*number);
+  }
   return nodes;
 }
 

@@ -10,7 +10,7 @@
 namespace pfeife {
 namespace {
 
-std::string refusal(const std::string& text) {
+std::string json_refusal(const std::string& text) {
   return message_of<json_fields::Malformed>([&] { json_fields::parse(text); });
 }
 
@@ -18,11 +18,11 @@ std::string refusal(const std::string& text) {
 TEST(JsonFields, AMistakeIsNamedWithItsPlaceAndWhatStandsThere) {
   for (const char* text : {"", "{\"a\": ", "{\"a\": tru}", "[1,\n 2,\n 3 4]", "[1e999]", "[1,]",
                            "[\"a\x01\"]", "{\"a\": 1} x"})
-    EXPECT_MESSAGE(refusal(text));
+    EXPECT_MESSAGE(json_refusal(text));
 }
 
 TEST(JsonFields, NothingIsShownOfALongValueButItsEnd) {
-  EXPECT_LT(refusal("[\"" + std::string(100'000, 'a') + "\n\"]").size(), 120U);
+  EXPECT_LT(json_refusal("[\"" + std::string(100'000, 'a') + "\n\"]").size(), 120U);
 }
 
 }  // namespace

@@ -6,21 +6,21 @@
 namespace pfeife {
 namespace {
 
-Nanoseconds ns(std::int64_t count) { return Nanoseconds{count}; }
-
 TEST(StageFile, HasEveryFigureOfStagesValuesMessagesAndReductions) {
   StageCosts costs;
   costs.stages.resize(2);
   StageCost& first = costs.stages[0];
-  first.forward = ns(1), first.backward_input = ns(2), first.backward_weight = ns(3);
-  first.optimizer = ns(4);
+  first.forward = Nanoseconds(1), first.backward_input = Nanoseconds(2),
+  first.backward_weight = Nanoseconds(3);
+  first.optimizer = Nanoseconds(4);
   first.parameters = Bytes{5}, first.gradients = Bytes{6}, first.optimizer_state = Bytes{7};
   first.saved = Bytes{8}, first.weight_saved = Bytes{9};
   first.temporary = {Bytes{10}, Bytes{11}, Bytes{12}, Bytes{13}};
   first.recomputed = Bytes{14}, first.forward_again = Bytes{21};
   costs.values.push_back({StageId{0}, {StageId{1}}, Bytes{15}, Bytes{16}, true, {false}});
-  costs.pairs.push_back({StageId{0}, StageId{1}, Bytes{15}, Bytes{16}, ns(17), ns(18)});
-  costs.reductions.push_back({{StageId{0}, StageId{1}}, Bytes{19}, ns(20)});
+  costs.pairs.push_back(
+      {StageId{0}, StageId{1}, Bytes{15}, Bytes{16}, Nanoseconds(17), Nanoseconds(18)});
+  costs.reductions.push_back({{StageId{0}, StageId{1}}, Bytes{19}, Nanoseconds(20)});
   EXPECT_EQ(stages_text(costs, round_robin(2, 2)),
             "stage,rank,forward_ns,backward_input_ns,backward_weight_ns,optimizer_ns,"
             "parameter_bytes,gradient_bytes,optimizer_state_bytes,saved_bytes,weight_saved_bytes,"
@@ -42,8 +42,10 @@ TEST(StageFile, HasEveryFigureOfStagesValuesMessagesAndReductions) {
 // Stage 1 sends an empty gradient to stage 0, and stage 2 sends none: bytes do not say which.
 TEST(StageFile, SaysWhetherAnEmptyGradientComesBack) {
   StageCosts costs;
-  costs.pairs.push_back({StageId{0}, StageId{1}, Bytes{0}, Bytes{0}, ns(1), ns(2)});
-  costs.pairs.push_back({StageId{1}, StageId{2}, Bytes{0}, Bytes{0}, ns(3), ns(0), false});
+  costs.pairs.push_back(
+      {StageId{0}, StageId{1}, Bytes{0}, Bytes{0}, Nanoseconds(1), Nanoseconds(2)});
+  costs.pairs.push_back(
+      {StageId{1}, StageId{2}, Bytes{0}, Bytes{0}, Nanoseconds(3), Nanoseconds(0), false});
   EXPECT_THAT(stages_text(costs, round_robin(3, 3)),
               testing::HasSubstr("\nfrom,to,message_bytes,gradient_bytes,forward_ns,backward_ns,"
                                  "has_gradient\n0,1,0,0,1,2,1\n1,2,0,0,3,0,0\n"));

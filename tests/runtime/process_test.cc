@@ -112,6 +112,17 @@ TEST_F(PfeifeRun, RefusesAScheduleThatDoesNotFitTheCutsBeforeAnythingStarts) {
   EXPECT_THAT(ended.text, HasSubstr("places 3 stages, the cuts make 2"));
 }
 
+// A number that does not fit was left out silently, as if it were the end of the list.
+TEST_F(PfeifeRun, RefusesCutsThatAreNoNumbersOfNodes) {
+  for (const char* cut : {"99999999999999999999", "x", "040", "-1"}) {
+    std::vector<std::string> wrong = arguments({"check"});
+    *std::ranges::find(wrong, "20 40") = std::string("20 ") + cut;
+    const Ended ended = start(wrong)->wait(kLong);
+    EXPECT_EQ(ended.code, 2);
+    EXPECT_THAT(ended.text, HasSubstr("--cuts: '" + std::string(cut) + "' is no number of a node"));
+  }
+}
+
 TEST_F(PfeifeRun, ALinkThatLeadsToItselfIsNamedWithTheSystemsReason) {
   std::filesystem::create_directories(folder_ / "data");
   std::filesystem::create_symlink("ids.npy", folder_ / "data" / "ids.npy");
