@@ -132,28 +132,12 @@ MeshAnswer choose(const MeshSettings& mesh, const RunOptions& options) try {
   throw RefusedWish("parallel", std::string("parallel: ") + error.what());
 }
 
-Contestant contestant(const Evaluation& evaluation) {
-  return {.name = evaluation.name,
-          .reason = evaluation.reason,
-          .priced = {evaluation.plan, evaluation.costs, evaluation.estimated},
-          .simulated = evaluation.simulated,
-          .fits = evaluation.fits()};
-}
-
-Planned planned_of(const EvaluatedCase& evaluated) {
-  const Evaluation& chosen = evaluated.planned[evaluated.chosen];
-  Planned planned{.memory_limit = chosen.memory_limit,
-                  .bound = evaluated.search.bound,
-                  .bound_covers = evaluated.search.bound_covers,
-                  .lost = lost_schedules(evaluated),
-                  .front = evaluated.search.front,
-                  .alternatives = judged_alternatives(evaluated),
-                  .tried = evaluated.search.tried,
-                  .certificate = evaluated.search.certificate,
-                  .candidates = evaluated.search.candidates};
-  planned.contestants.push_back(contestant(chosen));
-  for (const Evaluation& baseline : evaluated.baselines)
-    planned.contestants.push_back(contestant(baseline));
+Planned planned_of(EvaluatedCase evaluated) {
+  static_cast<Findings&>(evaluated.answer) = findings_of(evaluated);
+  Planned planned{std::move(evaluated.answer)};
+  planned.contestants.push_back(std::move(evaluated.planned[evaluated.chosen]));
+  for (Evaluation& baseline : evaluated.baselines)
+    planned.contestants.push_back(std::move(baseline));
   return planned;
 }
 
@@ -191,11 +175,6 @@ Architecture load_architecture(const std::filesystem::path& file) {
   return read_architecture(std::filesystem::absolute(file));
 }
 
-const PricedPlan& Contestant::plan() const {
-  if (!reason.empty()) throw RuntimeFault(reason);
-  return priced;
-}
-
 Planned plan(const Model& model, const Cluster& cluster, const Request& asked,
              const RunOptions& options) {
   const Request request = request_of(model, cluster, asked);
@@ -220,8 +199,9 @@ Planned plan(const Model& model, const Cluster& cluster, const Request& asked,
   EvaluatedCase evaluated = plan_case(inputs, of_request, kKeptPlans, options.threads, progress);
   progress(1);
   simulate_cases({&evaluated, 1}, options.threads);
-  Planned planned = planned_of(evaluated);
-  planned.layers = layers.of(*evaluated.settled);
+  const std::shared_ptr<const Request> settled = evaluated.settled;
+  Planned planned = planned_of(std::move(evaluated));
+  planned.layers = layers.of(*settled);
   if (!model.layers && !figures.file.empty())
     planned.files = plan_files(request.model, request.replicas, figures.file);
   return planned;
@@ -233,10 +213,14 @@ Planned plan(const Request& request, const RunOptions& options) {
   check(request);
   const MeshSettings& mesh = *request.mesh;
   const MeshAnswer answer = choose(mesh, options);
-  if (!answer.found())
-    return {.contestants = {{.name = kPlanned,
-                             .reason = "no mesh fits into the devices' memory; ask for more "
-                                       "devices, a smaller microbatch, or leave more open"}}};
+  if (!answer.found()) {
+    Planned nothing;
+    nothing.contestants.emplace_back().name = kPlanned;
+    nothing.contestants.front().reason =
+        "no mesh fits into the devices' memory; ask for more devices, a smaller microbatch, or "
+        "leave more open";
+    return nothing;
+  }
   const MeshRun& run = answer.priced.front().run;
   Planned planned =
       plan(model_of(pipeline_layers(pipeline_run(run), mesh.network)),
@@ -266,7 +250,7 @@ void write_timeline(const Trace& trace, const std::filesystem::path& file) {
 }
 
 void save(const Planned& planned, const std::filesystem::path& folder, std::size_t contestant) {
-  const PricedPlan& priced = planned.contestants.at(contestant).plan();
+  const PricedPlan& priced = planned.contestants.at(contestant).priced();
   Plan plan = priced.plan;
   if (planned.files) plan.files = seen_from(*planned.files, folder);
   write_plan_folder(folder, plan, priced.costs, *planned.layers);

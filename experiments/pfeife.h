@@ -27,7 +27,6 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/estimate/priced_plan.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/machine/mesh_run.h"
@@ -37,10 +36,8 @@
 #include "planner/ir/model/model_files.h"
 #include "planner/ir/request/check.h"
 #include "planner/ir/request/request.h"
-#include "planner/ir/result/case_record.h"
-#include "planner/ir/result/certificate.h"
-#include "planner/ir/result/plan.h"
-#include "planner/ir/result/result.h"
+#include "planner/ir/result/answer.h"
+#include "planner/ir/result/contestant.h"
 #include "planner/ir/trace/trace.h"
 
 namespace pfeife {
@@ -81,39 +78,18 @@ struct Stopped : std::exception {
   const char* what() const noexcept override { return "stopped"; }
 };
 
-/// A schedule on its cuts, beside others.
-struct Contestant {
-  std::string name;    ///< "planned", or a baseline's family
-  std::string reason;  ///< why there is no such plan; "" = there is
-  PricedPlan priced;   ///< choices, costs, estimate; empty without a plan
-  std::optional<Trace> simulated;
-  bool fits = false;  ///< into the memory of its devices
-
-  /// Errors: RuntimeFault with the reason if there is none.
-  const PricedPlan& plan() const;
-};
-
-/// What planning came to.
-struct Planned {
-  std::optional<MeshRun> mesh = {};       ///< the chosen one, if one was asked for
-  std::vector<Contestant> contestants;    ///< the planned one, then the baselines as listed
-  std::vector<Bytes> memory_limit;        ///< [rank]
-  std::optional<Bound> bound;             ///< no plan of what it covers has a smaller estimate
-  std::string bound_covers;               ///< in words
-  std::vector<LostSchedule> lost;         ///< other schedules, and why they are not the plan
-  std::vector<FrontPoint> front;          ///< plans between which time and memory can be traded
-  std::vector<Alternative> alternatives;  ///< of what the request leaves open; the best first
-  std::vector<TriedChange> tried;         ///< if nothing fits: which changes would help
-  std::shared_ptr<const Certificate> certificate;  ///< proves the bound; may be empty
-  std::size_t candidates = 0;                      ///< plans that the search evaluated
+/// What planning came to, with the plans themselves.
+struct Planned : Answer {
+  std::optional<MeshRun> mesh = {};          ///< the chosen one, if one was asked for
+  std::vector<Contestant> contestants = {};  ///< the planned one, then the baselines as listed
 
   /// Where the costs came from.
-  std::shared_ptr<const Layers> layers;
-  std::optional<PlanFiles> files;  ///< absolute paths; none if model or cluster is no file
+  std::shared_ptr<const Layers> layers = {};
+  std::optional<PlanFiles> files = {};  ///< absolute paths; none if model or cluster is no file
 
-  bool found() const { return contestants.front().reason.empty(); }
+  bool found() const { return contestants.front().possible(); }
   /// The planned one. Errors: RuntimeFault with the reason if nothing fits.
-  const PricedPlan& best() const { return contestants.front().plan(); }
+  const PricedPlan& best() const { return contestants.front().priced(); }
 };
 
 /// Chooses cuts, schedule and order together, as `request` asks: whatever a config of pfeife-exp

@@ -163,9 +163,9 @@ const DeviceKind& only_kind(const RunOfPlan& of, const std::filesystem::path& fi
 CalibratedProfile calibrated_profile(const RunOfPlan& of, const ModelFiles& files,
                                      const DeviceKind& kind, const Cluster& cluster,
                                      bool messages) {
-  const Plan& plan = of.known.plan;
+  const Plan& plan = of.plan;
   GraphProfile found = graph_profile(files, model_use(plan), kind);
-  const Times predicted = predicted_times(of.known.costs, plan.placement, kind);
+  const Times predicted = predicted_times(of.costs, plan.placement, kind);
   const Times ratios = measured_ratios(of.graph, of.run, predicted, kind);
   scale(found.profile, of.inputs.layers, plan.partition, ratios);
   CalibratedProfile calibrated{.steps = (of.run.steps.size() + 1) / 2,
@@ -180,7 +180,7 @@ CalibratedProfile calibrated_profile(const RunOfPlan& of, const ModelFiles& file
   const auto whole = [&](const Trace& trace) {
     return of.run.optimizer ? trace : without_optimizer(of.graph, trace);
   };
-  const Trace before = whole(of.known.estimated);
+  const Trace before = whole(of.estimated);
   const Layers layers = layers_of(found, plan.linear_order);
   const Trace after =
       whole(std::get<PricedPlan>(priced_plan(plan, true, layers, cluster)).estimated);
@@ -199,7 +199,7 @@ std::map<std::string, CalibratedCurve> curves_of(const RunOfPlan& of, const Devi
   std::map<std::string, CalibratedCurve> curves;
   for (const auto& [precision, some] : products) {
     // Products of floats run in TF32 if the plan does.
-    const bool tf32 = precision == "fp32" && of.known.plan.training.precision == Precision::Tf32;
+    const bool tf32 = precision == "fp32" && of.plan.training.precision == Precision::Tf32;
     const std::string key = tf32 ? "tf32" : precision;
     if (!kind.peak.contains(key)) continue;
     if (const auto found = calibrated_curve(some, key, kind)) curves.emplace(key, *found);
@@ -212,7 +212,7 @@ std::map<std::string, CalibratedCurve> curves_of(const RunOfPlan& of, const Devi
 Calibrated calibrate_by_traces(const std::filesystem::path& named,
                                std::span<const std::filesystem::path> traces) {
   const RunOfPlan of = run_of_plan(named, traces);
-  const Plan& plan = of.known.plan;
+  const Plan& plan = of.plan;
   const DeviceKind& kind = only_kind(of, of.file);
   if (plan.recomputed.any())
     throw ConfigError({of.file.string()},
@@ -226,7 +226,7 @@ Calibrated calibrate_by_traces(const std::filesystem::path& named,
                       "has one step; calibration holds out every other one: record at least two");
   const Cluster& known = of.inputs.cluster;
   const std::vector<ObservedMessage> messages =
-      observed_messages(of.graph, of.run, of.known.costs, plan.placement, known);
+      observed_messages(of.graph, of.run, of.costs, plan.placement, known);
   const std::filesystem::path file =
       (of.file.parent_path() / plan.files->cluster).lexically_normal();
   const ModelFiles files = model_files(plan, of.file.parent_path());

@@ -45,7 +45,7 @@ std::vector<path> trace_files(std::span<const path> named) {
 }
 
 /// The plan with its costs, as the files make it that it names.
-PricedPlan priced(const Plan& plan, const PlanInputs& inputs, const path& file) {
+PricedPlan priced_as_files(const Plan& plan, const PlanInputs& inputs, const path& file) {
   if (const std::string other = tool::other_plan(plan, inputs); !other.empty())
     throw ConfigError({file.string()},
                       "the plan is not of the files that it names: " + other + "; plan again");
@@ -89,9 +89,9 @@ RunOfPlan run_of_plan(const path& named, std::span<const path> traces,
   RunOfPlan of{.file = plan_file(named)};
   const Plan plan = read_plan(of.file);
   of.inputs = read_plan_inputs(plan, of.file.parent_path());
-  of.known = priced(plan, of.inputs, of.file);
-  of.known.plan.files = plan.files;
-  of.graph = executed_graph(of.known.plan, of.known.costs);
+  static_cast<PricedPlan&>(of) = priced_as_files(plan, of.inputs, of.file);
+  of.plan.files = plan.files;
+  of.graph = executed_graph(of.plan, of.costs);
   of.simulated = simulated ? simulated : simulated_beside(of.file, of.graph);
   std::vector<ObservedRank> ranks;
   for (const path& trace : trace_files(traces)) {
@@ -106,11 +106,8 @@ RunOfPlan run_of_plan(const path& named, std::span<const path> traces,
 Comparison compare_with_traces(const path& named, std::span<const path> traces,
                                const std::optional<Trace>& simulated) {
   RunOfPlan of = run_of_plan(named, traces, simulated);
-  Comparison comparison{.plan = std::move(of.known.plan),
-                        .estimated = std::move(of.known.estimated),
-                        .simulated = std::move(of.simulated),
-                        .files = std::move(of.files),
-                        .run = std::move(of.run)};
+  Comparison comparison{
+      std::move(static_cast<Contestant&>(of)), {}, std::move(of.files), std::move(of.run), {}};
   const DependencyGraph& graph = of.graph;
   comparison.measurement = measurement_of(comparison.run);
   comparison.run.steps.clear();

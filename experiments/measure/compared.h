@@ -15,16 +15,12 @@
 namespace pfeife {
 
 /// A plan with what it was made from, and the steps of a run of it.
-struct RunOfPlan {
-  std::filesystem::path file;  ///< plan.yaml
+struct RunOfPlan : Contestant {  ///< simulated as the plan's folder has it
+  std::filesystem::path file;    ///< plan.yaml
   PlanInputs inputs;
-  PricedPlan known;
   DependencyGraph graph;           ///< task i = event i of every trace
-  std::optional<Trace> simulated;  ///< as the plan's folder has it
   std::vector<std::string> files;  ///< [clock]
   ObservedRun run;
-
-  const Trace& predicted() const { return simulated ? *simulated : known.estimated; }
 };
 
 /// Reads a plan (plan.yaml or its folder) and the traces of its ranks: files of a profiler, or
@@ -34,16 +30,11 @@ RunOfPlan run_of_plan(const std::filesystem::path& plan,
                       std::span<const std::filesystem::path> traces,
                       const std::optional<Trace>& simulated = {});
 
-struct Comparison {
-  Plan plan;
-  Trace estimated;
-  std::optional<Trace> simulated;  ///< as the plan's folder has it
+struct Comparison : Contestant {   ///< as in RunOfPlan
   Measurement measurement;         ///< what the traces say
   std::vector<std::string> files;  ///< [clock]
   ObservedRun run;                 ///< without its steps
   LostTime lost;                   ///< of the step with the median time, against predicted()
-
-  const Trace& predicted() const { return simulated ? *simulated : estimated; }
 };
 
 /// Without optimizer steps in the traces, predictions are without them, too. Errors: as

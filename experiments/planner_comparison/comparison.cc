@@ -46,7 +46,7 @@ JudgedPlan reference(const InstanceReader::Instance& instance, std::size_t micro
     problem.memory_rule = MemoryRule::Reference;
     for (Bytes& limit : problem.memory_limit) limit = Bytes{limit.value / 20 * 17};
   }
-  const SearchOutcome outcome = reference_search(problem);
+  const Answer outcome = reference_search(problem);
   if (outcome.plans.empty()) return none("no plan");
   return judge(instance, outcome.plans[0].spec, outcome.plans[0].partition);
 }
@@ -67,7 +67,7 @@ PlannerComparison compare(const InstanceReader::Instance& instance, std::size_t 
   std::vector<std::string> names;
   for (const Family& family : families()) names.push_back(family.name);
   Stopwatch watch;
-  const SearchOutcome outcome =
+  const Answer outcome =
       search(instance.problem(search_set(ranks, microbatches, stages_per_rank, names)),
              {.iterations = effort});
   result.search_s = watch.lap();

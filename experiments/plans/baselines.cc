@@ -65,9 +65,9 @@ Evaluation baseline(const BaselineSettings& settings, const CaseInputs& inputs) 
     if (!searched) asked.cuts = planned.partition;
     const Problem problem = with_settled_recomputation(
         recomputing(asked, settings.recompute, settings.recompute_except_last));
-    SearchOutcome outcome =
-        as_reference ? reference_search(reference_problem(problem))
-                     : search(problem, {.keep = 1, .iterations = config.plan.iterations});
+    Answer outcome = as_reference
+                         ? reference_search(reference_problem(problem))
+                         : search(problem, {.keep = 1, .iterations = config.plan.iterations});
     if (!outcome.plans.empty())
       planned = std::move(outcome.plans.front());
     else if (searched)
@@ -78,6 +78,8 @@ Evaluation baseline(const BaselineSettings& settings, const CaseInputs& inputs) 
       planned.recomputed = all_recomputed(problem, planned.partition);
   }
   Evaluation evaluation = estimated_plan(inputs, Origin::Baseline, settings.name(), planned);
+  evaluation.choice->estimate = evaluation.plan.estimate;
+  evaluation.choice->peak_memory = evaluation.plan.peak_memory;
   evaluation.plan.found["by"] = cuts_in_words(settings);
   return evaluation;
 }

@@ -132,7 +132,6 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
     if (devices_open) one.config.plan.devices = devices.problems[problem].device_of_rank;
     return one;
   };
-  SettledSearch result{settled(found.best), {}, {}, found.left};
   // What differs between the cases was open.
   Request open = first;
   std::set<std::int64_t> sizes;
@@ -143,25 +142,28 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
   }
   if (sizes.size() > 1) open.training.microbatch_size.reset();
   if (orders.size() > 1) open.plan.order = "search";
+  std::vector<Alternative> alternatives;
   if (found.all.size() > 1) {
     for (std::size_t i = 0; i < found.all.size(); ++i)
-      result.alternatives.push_back(alternative(found, i, choice_text(open, settled(i).config)));
-    std::ranges::stable_sort(result.alternatives, {}, [](const Alternative& a) {
+      alternatives.push_back(alternative(found, i, choice_text(open, settled(i).config)));
+    std::ranges::stable_sort(alternatives, {}, [](const Alternative& a) {
       return std::tuple(a.reason.why != Why::Chosen, !a.estimate, a.estimate, a.bound);
     });
   }
-  const bool recomputes_more = std::ranges::any_of(found.all, [&](const AlternativeOutcome& one) {
-    return one.recompute == Recompute::None && found.outcome.recompute != Recompute::None;
-  });
-  result.outcome = std::move(found.outcome);
-  if (!result.outcome.bound) return result;
-  Bound& bound = *result.outcome.bound;
+  SettledSearch result{settled(found.best), std::move(found.outcome)};
+  Answer& answer = result.answer;
+  answer.alternatives = std::move(alternatives);
+  if (!answer.bound) return result;
   // The history is of one problem, the bound of all.
-  for (SearchStep& step : result.outcome.history)
-    if (step.bound) step.bound = std::min(*step.bound, bound.time);
-  Uncertified& uncertified = result.outcome.uncertified;
+  for (SearchStep& step : answer.history)
+    if (step.bound) step.bound = std::min(*step.bound, answer.bound->time);
+  Uncertified& uncertified = answer.uncertified;
   uncertified.microbatch_sizes = std::move(sizes), uncertified.layer_orders = std::move(orders);
-  uncertified.device_orders = devices_open, uncertified.without_recomputation = recomputes_more;
+  uncertified.device_orders = devices_open;
+  uncertified.without_recomputation =
+      std::ranges::any_of(found.all, [&](const AlternativeOutcome& one) {
+        return one.recompute == Recompute::None && answer.recompute != Recompute::None;
+      });
   return result;
 }
 

@@ -32,9 +32,7 @@ std::vector<SettledCase> settled_cases(const Request& config, const Layers& laye
 /// What a search over settled cases came to.
 struct SettledSearch {
   SettledCase best;
-  SearchOutcome outcome;
-  std::vector<Alternative> alternatives;  ///< of what was open; the best first. Empty if nothing
-  std::size_t left = 0;                   ///< BestAlternative::left
+  Answer answer;
 };
 
 /// Searches the problems of `cases` ([case], on the first devices), and if config.plan asks for it

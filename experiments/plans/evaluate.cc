@@ -70,8 +70,6 @@ DependencyGraph simulated_graph(const Evaluation& plan) {
 
 }  // namespace
 
-bool Evaluation::fits() const { return possible() && pfeife::fits(plan.peak_memory, memory_limit); }
-
 const Trace* Evaluation::trace_of(TraceSource engine) const {
   if (!possible()) return nullptr;
   if (engine == TraceSource::Estimated) return &estimated;
@@ -84,20 +82,18 @@ using PricedOutcome = std::variant<PricedPlan, Deadlock>;
 /// The evaluation of `plan` once `price` has made all that follows from its choices.
 static Evaluation estimated(const CaseInputs& inputs, Origin origin, std::string name, Plan plan,
                             const std::function<PricedOutcome(Plan)>& price) {
-  Evaluation evaluation{.inputs = inputs, .origin = origin, .name = std::move(name)};
+  Evaluation evaluation{.inputs = inputs, .origin = origin};
+  evaluation.name = std::move(name);
   const Cluster& cluster = *inputs.cluster;
   name_inputs(*inputs.config, origin, plan);
   evaluation.memory_limit = memory_limits(*inputs.config, cluster, plan.placement.device_of_rank);
   PricedOutcome priced = price(std::move(plan));
   if (std::holds_alternative<Deadlock>(priced)) throw_deadlock(evaluation, "estimator");
-  auto& [in_full, costs, trace] = std::get<PricedPlan>(priced);
+  static_cast<PricedPlan&>(evaluation) = std::move(std::get<PricedPlan>(priced));
   if (const auto& jitter = inputs.config->simulation.jitter)
-    evaluation.estimated_spread =
-        spread(jittered_estimates(executed_graph(in_full, costs), costs, in_full.placement, cluster,
-                                  jitter_of(*jitter), jitter->repetitions));
-  evaluation.plan = std::move(in_full);
-  evaluation.costs = std::move(costs);
-  evaluation.estimated = std::move(trace);
+    evaluation.estimated_spread = spread(jittered_estimates(
+        executed_graph(evaluation.plan, evaluation.costs), evaluation.costs,
+        evaluation.plan.placement, cluster, jitter_of(*jitter), jitter->repetitions));
   return evaluation;
 }
 
@@ -110,17 +106,21 @@ Evaluation estimated_plan(const CaseInputs& inputs, Origin origin, std::string n
 
 Evaluation estimated_plan(const CaseInputs& inputs, Origin origin, std::string name,
                           const Priced& planned) {
-  if (!planned.rows)
-    return estimated_plan(inputs, origin, std::move(name), plan_of(planned), false);
-  return estimated(inputs, origin, std::move(name), plan_of(planned), [&](Plan choices) {
-    return priced_plan(std::move(choices), *planned.rows, *inputs.layers, *inputs.cluster);
-  });
+  Evaluation evaluation =
+      estimated(inputs, origin, std::move(name), plan_of(planned), [&](Plan choices) {
+        return planned.rows
+                   ? priced_plan(std::move(choices), *planned.rows, *inputs.layers, *inputs.cluster)
+                   : priced_plan(std::move(choices), false, *inputs.layers, *inputs.cluster);
+      });
+  evaluation.choice = planned;
+  return evaluation;
 }
 
 Evaluation no_plan(const CaseInputs& inputs, Origin origin, std::string name, std::string reason,
                    const ScheduleSpec& spec) {
-  Evaluation none{
-      .inputs = inputs, .origin = origin, .name = std::move(name), .reason = std::move(reason)};
+  Evaluation none{.inputs = inputs, .origin = origin};
+  none.name = std::move(name);
+  none.reason = std::move(reason);
   none.plan.spec = spec;
   none.memory_limit = memory_limits(*inputs.config, *inputs.cluster);
   return none;

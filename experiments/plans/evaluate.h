@@ -13,10 +13,8 @@
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
 #include "planner/ir/request/request.h"
-#include "planner/ir/result/plan.h"
+#include "planner/ir/result/contestant.h"
 #include "planner/ir/result/priced.h"
-#include "planner/ir/schedule/stage_costs.h"
-#include "planner/ir/trace/trace.h"
 
 namespace pfeife {
 
@@ -39,28 +37,18 @@ struct CaseInputs {
 };
 
 /// Addresses inside are given away: make all, then evaluate.
-struct Evaluation {
+struct Evaluation : Contestant {  ///< its name is also that of its folder
   CaseInputs inputs;
   Origin origin = Origin::Search;
-  std::string name;    ///< "planned", or the baseline's family; also its folder
-  std::string reason;  ///< why there is no plan; "" if there is
-  Plan plan;           ///< of none the spec alone
-  StageCosts costs;
-  std::vector<Bytes> memory_limit;  ///< [rank]
-  Trace estimated;
-  std::optional<Trace> simulated;
+  std::optional<Priced> choice;  ///< what `plan` was made of; empty if it is given
   std::optional<Spread> estimated_spread, simulated_spread;  ///< with jitter
   std::optional<Measurement> measurement;
   double others = 0;                ///< as in MeasuredRun
   std::optional<Nanoseconds> anew;  ///< likewise
   std::string measure_failure;      ///< why there is none; "" if it was not asked for
 
-  bool possible() const { return reason.empty(); }
-  bool fits() const;
   /// The engine's trace of the plan; nullptr = there is none.
   const Trace* trace_of(TraceSource engine) const;
-  /// The trace of the best engine that does not run the plan.
-  const Trace& predicted() const { return simulated ? *simulated : estimated; }
 };
 
 /// The name of the case's own plan, beside its baselines.

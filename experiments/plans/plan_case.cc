@@ -44,10 +44,10 @@ void calibrate(const CaseInputs& given, EvaluatedCase& plans, const LayersOf& la
   for (std::vector<Evaluation>* some : {&plans.planned, &plans.baselines})
     for (Evaluation& one : *some) one = priced_again(std::move(one), calibrated);
   plans.planned.front().plan.bound.reset();
-  plans.search.bound.reset();
-  plans.search.bound_covers.clear();
-  plans.search.certificate.reset();
-  plans.search.known.clear();
+  plans.answer.bound.reset();
+  plans.answer.orders_left_out = false;
+  plans.answer.certificate.reset();
+  plans.answer.all.clear();
 }
 
 /// Times are 64-bit nanoseconds, 292 years: what a slip in a unit can exceed.
@@ -151,11 +151,11 @@ EvaluatedCase plan_case(const CaseInputs& inputs, const LayersOf& layers_of, std
     settled.config = plans.settled.get();
     plans.planned.push_back(given_plan(settled));
   }
-  plans.search.seconds =
+  plans.answer.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   for (Evaluation& planned : plans.planned) {
-    planned.plan.bound = plans.search.bound;
-    planned.plan.found["candidates"] = std::to_string(plans.search.candidates);
+    planned.plan.bound = plan_bound(plans.answer);
+    planned.plan.found["candidates"] = std::to_string(plans.answer.candidates);
   }
   for (const BaselineSettings& one : inputs.config->baselines)
     plans.baselines.push_back(baseline(one, settled));

@@ -17,27 +17,7 @@ Reason beside_chosen(Reason reason, const std::optional<Nanoseconds>& bound, Nan
   return reason;
 }
 
-}  // namespace
-
-std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated) {
-  if (!evaluated.planned.front().possible()) return {};
-  std::vector<SelectBy> ways{SelectBy::Estimate};
-  if (evaluated.planned.front().simulated) ways.push_back(SelectBy::Simulate);
-  if (p95(evaluated.planned.front())) ways.push_back(SelectBy::P95);
-  std::vector<PlanChoice> choices;
-  for (const SelectBy way : ways) {
-    PlanChoice choice{.by = to_string(way), .number = select(evaluated.planned, way)};
-    const Evaluation& plan = evaluated.planned[choice.number];
-    choice.schedule = name_of(plan.plan);
-    choice.estimate = step_time(plan.estimated);
-    if (plan.simulated) choice.simulate = step_time(*plan.simulated);
-    choice.p95 = p95(plan);
-    choice.used = way == chosen_by(*evaluated.config);
-    choices.push_back(std::move(choice));
-  }
-  return choices;
-}
-
+/// The search's other good plans, and the schedules that it rejected, beside the chosen plan.
 std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
   std::vector<LostSchedule> lost;
   const SelectBy by = compared_by(evaluated.planned, chosen_by(*evaluated.config));
@@ -53,18 +33,19 @@ std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
   for (const Evaluation& other : evaluated.planned)
     if (is_new(other.plan.spec)) {
       Reason reason = slower_by(time_by(other, by) - chosen);
-      if (by != SelectBy::Estimate) reason.by = to_string(by);
+      reason.by = by;
       lost.push_back({name_of(other.plan), other.plan.spec.family, reason, std::nullopt});
     }
-  for (const Rejected& one : evaluated.search.rejected)
+  for (const Rejected& one : evaluated.answer.rejected)
     if (is_new(one.spec))
       lost.push_back({schedule_name(one.spec), one.spec.family,
                       beside_chosen(one.reason, one.bound, chosen, evaluated), one.bound});
   return lost;
 }
 
+/// What the case left open, beside the chosen plan.
 std::vector<Alternative> judged_alternatives(const EvaluatedCase& evaluated) {
-  std::vector<Alternative> judged = evaluated.search.alternatives;
+  std::vector<Alternative> judged = evaluated.answer.alternatives;
   const Evaluation& plan = evaluated.planned[evaluated.chosen];
   if (!plan.possible()) return judged;
   for (Alternative& one : judged) {
@@ -78,6 +59,34 @@ std::vector<Alternative> judged_alternatives(const EvaluatedCase& evaluated) {
     }
   }
   return judged;
+}
+
+}  // namespace
+
+std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated) {
+  if (!evaluated.planned.front().possible()) return {};
+  std::vector<SelectBy> ways{SelectBy::Estimate};
+  if (evaluated.planned.front().simulated) ways.push_back(SelectBy::Simulate);
+  if (p95(evaluated.planned.front())) ways.push_back(SelectBy::P95);
+  std::vector<PlanChoice> choices;
+  for (const SelectBy way : ways) {
+    PlanChoice choice{.by = way, .number = select(evaluated.planned, way)};
+    const Evaluation& plan = evaluated.planned[choice.number];
+    choice.schedule = name_of(plan.plan);
+    choice.estimate = step_time(plan.estimated);
+    if (plan.simulated) choice.simulate = step_time(*plan.simulated);
+    choice.p95 = p95(plan);
+    choice.used = way == chosen_by(*evaluated.config);
+    choices.push_back(std::move(choice));
+  }
+  return choices;
+}
+
+Findings findings_of(const EvaluatedCase& evaluated) {
+  Findings findings = evaluated.answer;
+  findings.lost = lost_schedules(evaluated);
+  findings.alternatives = judged_alternatives(evaluated);
+  return findings;
 }
 
 }  // namespace pfeife

@@ -12,10 +12,8 @@ namespace pfeife {
 /// What each way of choosing picks, of the ways for which there are figures.
 std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated);
 
-/// The search's other good plans, and the schedules that it rejected, beside the chosen plan.
-std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated);
-
-/// What the case left open, beside the chosen plan.
-std::vector<Alternative> judged_alternatives(const EvaluatedCase& evaluated);
+/// What the answer says beside the chosen plan: the search's other good plans and the schedules
+/// that it rejected are lost, and alternatives are compared with that plan.
+Findings findings_of(const EvaluatedCase& evaluated);
 
 }  // namespace pfeife

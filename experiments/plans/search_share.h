@@ -14,8 +14,7 @@ class SearchShare {
   /// `options` of the whole; `most`: how many searches there will be.
   SearchShare(const SearchOptions& options, SearchCount most);
   /// `searcher`, one search after the other; what it reports is its part of the whole.
-  SearchOutcome operator()(const Problem& problem, const SearchOptions& options,
-                           const Searcher& searcher);
+  Answer operator()(const Problem& problem, const SearchOptions& options, const Searcher& searcher);
 
  private:
   std::size_t iterations_;

@@ -78,8 +78,7 @@ std::vector<ScheduleSpec> schedules_of(const Request& config,
 }
 
 /// Searches with the recomputation that the config allows.
-SearchOutcome search_as_set(const Request& config, const Problem& given,
-                            const SearchOptions& options) {
+Answer search_as_set(const Request& config, const Problem& given, const SearchOptions& options) {
   if (config.plan.reference) return reference_search(reference_problem(given));
   return search(recomputing(given, config.plan.recompute, config.plan.recompute_except_last),
                 options);
@@ -173,39 +172,21 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
                                        [&](const Problem& problem, const SearchOptions& of_search) {
                                          return search_as_set(config, problem, of_search);
                                        });
-  SearchOutcome& outcome = found.outcome;
+  plans.answer = std::move(found.answer);
   plans.settled = std::make_shared<const Request>(found.best.config);
   const CaseInputs settled{plans.settled.get(), found.best.layers, &cluster};
   const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
-  plans.search.alternatives = std::move(found.alternatives);
-  if (found.left > 0)
-    plans.search.unfinished.push_back(number(found.left) +
-                                      " of the choices that are open may be faster, but were "
-                                      "searched with little effort alone");
-  for (const Priced& planned : outcome.plans)
+  for (const Priced& planned : plans.answer.plans)
     plans.planned.push_back(estimated_plan(settled, origin, kPlanned, planned));
-  if (outcome.plans.empty()) {
-    const Problem problem = with_settled_recomputation(recomputing(
-        problem_of(found.best, cluster), config.plan.recompute, config.plan.recompute_except_last));
-    plans.planned.push_back(no_plan(settled, origin, kPlanned,
-                                    outcome.infeasible
-                                        ? shortage(*outcome.infeasible, problem.schedules.size())
-                                        : uncuttable(problem, config.plan.reference)));
-    if (!config.plan.reference)
-      plans.search.tried = what_would_help(*plans.settled, problem, layers_of, options.threads);
-  }
-  for (const Priced& point : outcome.front)
-    plans.search.front.push_back({name_of(point), point.estimate, largest_peak(point)});
-  plans.search.known = std::move(outcome.all);
-  plans.search.recompute = outcome.recompute;
-  plans.search.rejected = std::move(outcome.rejected);
-  plans.search.history = std::move(outcome.history);
-  plans.search.bound = std::move(outcome.bound);
-  if (plans.search.bound) plans.search.bound->uncertified = to_string(outcome.uncertified);
-  plans.search.bound_covers = to_string(outcome.covered);
-  plans.search.orders_left_out = outcome.orders_left_out;
-  plans.search.certificate = std::move(outcome.certificate);
-  plans.search.candidates = outcome.candidates;
+  if (!plans.planned.empty()) return settled;
+  const Problem problem = with_settled_recomputation(recomputing(
+      problem_of(found.best, cluster), config.plan.recompute, config.plan.recompute_except_last));
+  const std::optional<Infeasible>& infeasible = plans.answer.infeasible;
+  plans.planned.push_back(no_plan(settled, origin, kPlanned,
+                                  infeasible ? shortage(*infeasible, problem.schedules.size())
+                                             : uncuttable(problem, config.plan.reference)));
+  if (!config.plan.reference)
+    plans.answer.tried = what_would_help(*plans.settled, problem, layers_of, options.threads);
   return settled;
 }
 

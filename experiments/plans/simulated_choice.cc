@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "experiments/plans/case_limits.h"
 #include "experiments/plans/message_orders.h"
@@ -93,25 +94,6 @@ class Simulations {
   std::vector<std::pair<Priced, Trace>> kept_;
 };
 
-bool is_compute(const Cell& cell) {
-  const auto* action = std::get_if<Action>(&cell);
-  return std::holds_alternative<Overlap>(cell) || (action != nullptr && is_compute(action->op));
-}
-
-/// The choices that make the plan.
-Priced planned_schedule(const Evaluation& evaluation) {
-  const Plan& plan = evaluation.plan;
-  Priced planned{plan, plan.estimate, plan.peak_memory, {}};
-  if (std::ranges::find(planned.recomputed.stages, true) == planned.recomputed.stages.end())
-    planned.recomputed.stages.clear();
-  if (family(plan.spec.family).built_for_costs) {
-    planned.order = plan.schedule;
-    for (std::vector<Cell>& row : planned.order->rows)
-      std::erase_if(row, [](const Cell& cell) { return !is_compute(cell); });
-  }
-  return planned;
-}
-
 /// The searched schedule that is the baseline's, whose knobs may be written otherwise; nullptr:
 /// none.
 const ScheduleSpec* searched_as(const ScheduleSpec& baseline, const Problem& problem) {
@@ -137,9 +119,24 @@ std::vector<Priced> eligible_baselines(const EvaluatedCase& evaluated, const Pro
         (problem.cuts && *problem.cuts != baseline.plan.partition))
       continue;
     if (const ScheduleSpec* const spec = searched_as(baseline.plan.spec, problem))
-      found.push_back(planned_schedule(baseline)), found.back().spec = *spec;
+      found.push_back(*baseline.choice), found.back().spec = *spec;
   }
   return found;
+}
+
+/// The plan among the planned ones: the one that is there already, whether it was made of the same
+/// choices or comes to the same, or else a new one.
+Evaluation& kept_as_planned(const Priced& plan, const CaseInputs& settled,
+                            EvaluatedCase& evaluated) {
+  std::vector<Evaluation>& planned = evaluated.planned;
+  const auto known = std::ranges::find(planned, std::optional(plan), &Evaluation::choice);
+  if (known != planned.end()) return *known;
+  Evaluation added = estimated_plan(settled, Origin::Search, kPlanned, plan);
+  added.plan.bound = plan_bound(evaluated.answer);
+  added.plan.found["candidates"] = std::to_string(evaluated.answer.candidates);
+  const auto same = std::ranges::find_if(
+      planned, [&](const Evaluation& other) { return runs_alike(other.plan, added.plan); });
+  return same == planned.end() ? planned.emplace_back(std::move(added)) : *same;
 }
 
 /// Nothing if the case simulates nothing, has a given plan, one of reference mode or one made with
@@ -150,36 +147,26 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
       config.plan_published || !evaluated.planned.front().possible())
     return;
   const CaseInputs settled = evaluated.planned.front().inputs;
-  const Problem problem = settled_problem(settled, evaluated.search.recompute);
+  const Problem problem = settled_problem(settled, evaluated.answer.recompute);
   const std::vector<Priced> baselines = eligible_baselines(evaluated, problem);
   Simulations simulations(settled, problem, workers);
   const LinkSimulator simulator{
       [&](std::span<const Priced> plans) { return simulations.times(plans); },
       config.simulation.links, config.simulation.queues};
   SharedLinksOutcome found = fastest_with_shared_links(
-      problem, std::move(evaluated.search.known), baselines,
+      problem, std::exchange(evaluated.answer.all, {}), baselines,
       {.keep = kKept, .iterations = config.plan.iterations, .threads = workers}, simulator);
-  if (found.unfinished)
-    evaluated.search.unfinished.push_back(
-        "links bind, and the budget ended before all changes of the best plans were simulated; "
-        "a larger plan.iterations goes on");
-  if (found.links_bind && evaluated.search.bound && evaluated.search.alternatives.empty())
-    evaluated.search.links_bound =
+  if (found.unfinished) evaluated.answer.unfinished.push_back({Unfinished::What::SharedLinks});
+  if (found.links_bind && evaluated.answer.bound && evaluated.answer.alternatives.empty())
+    evaluated.answer.links_bound =
         shared_links_bound(problem, {config.simulation.queues, config.simulation.links, false},
-                           evaluated.search.bound->linked);
+                           evaluated.answer.bound->linked);
   std::vector<Priced> plans;
-  for (TimedPlan& one : found.plans) plans.push_back(std::move(one.plan));
+  for (TimedPlan& one : found.plans) plans.push_back(std::move(one));
   if (chosen_by(config) == SelectBy::P95)  // by which a baseline may be better than these
     plans.insert(plans.end(), baselines.begin(), baselines.end());
   for (const Priced& plan : plans) {
-    Evaluation added = estimated_plan(settled, Origin::Search, kPlanned, plan);
-    added.plan.bound = evaluated.search.bound;
-    added.plan.found["candidates"] = std::to_string(evaluated.search.candidates);
-    const auto same = std::ranges::find_if(evaluated.planned, [&](const Evaluation& other) {
-      return runs_alike(other.plan, added.plan);
-    });
-    Evaluation& kept =
-        same == evaluated.planned.end() ? evaluated.planned.emplace_back(std::move(added)) : *same;
+    Evaluation& kept = kept_as_planned(plan, settled, evaluated);
     if (config.simulation.jitter) continue;  // one run knows no percentiles
     if (auto trace = simulations.trace_of(plan)) store_simulated(std::move(*trace), kept);
   }
@@ -194,7 +181,7 @@ void simulate_cases(std::span<EvaluatedCase> cases, std::size_t workers) {
   for (EvaluatedCase& evaluated : cases) {
     const auto started = std::chrono::steady_clock::now();
     add_simulated_plans(evaluated, workers);
-    evaluated.search.seconds +=
+    evaluated.answer.seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     for (Evaluation& plan : evaluated.planned) plans.push_back(&plan);
     for (Evaluation& plan : evaluated.baselines) plans.push_back(&plan);

@@ -18,7 +18,6 @@
 #include "planner/io/results/chrome_trace.h"
 #include "planner/ir/result/case_files.h"
 #include "planner/ir/result/result_engine.h"
-#include "planner/ir/result/unfinished.h"
 #include "plots/timeline/link_loads.h"
 #include "plots/timeline/memory_bars.h"
 #include "plots/timeline/partition.h"
@@ -205,6 +204,7 @@ void draw(const std::filesystem::path& folder, const Evaluation& plan) {
 
 CaseRecord record_of(const EvaluatedCase& evaluated, const CaseConfig& config) {
   CaseRecord record;
+  static_cast<Findings&>(record) = findings_of(evaluated);
   record.name = config.name;
   record.model = file_name(config, "model", config.model.file);
   record.cluster = file_name(config, "cluster", config.cluster);
@@ -217,26 +217,17 @@ CaseRecord record_of(const EvaluatedCase& evaluated, const CaseConfig& config) {
   record.uncosted = chosen.inputs.layers->uncosted;
   record.notes.insert(record.notes.end(), chosen.inputs.cluster->notes.begin(),
                       chosen.inputs.cluster->notes.end());
-  for (const std::string& budget : evaluated.search.unfinished)
-    record.notes.push_back(std::string(kUnfinished) + budget);
   const TraceSource engine = compared_engine(evaluated);
   for (const Evaluation* plan : plans_of(evaluated))
     record.plans.push_back(plan_record(*plan, evaluated, engine));
-  record.plans.front().row.search_s = evaluated.search.seconds;
-  record.plans.front().row.candidates = evaluated.search.candidates;
-  if (evaluated.search.bound && chosen.possible()) {
-    record.links_bound = evaluated.search.links_bound;
-    add_bound(*evaluated.search.bound, record.links_bound, record.plans.front().row);
-    record.bound_covers = evaluated.search.bound_covers;
-    record.orders_left_out = evaluated.search.orders_left_out;
-    if (const std::string& other = evaluated.search.bound->uncertified; !other.empty())
-      record.bound_covers += "; besides, without a certificate, " + other;
+  record.plans.front().row.search_s = evaluated.answer.seconds;
+  record.plans.front().row.candidates = evaluated.answer.candidates;
+  if (evaluated.answer.bound && chosen.possible()) {
+    add_bound(*evaluated.answer.bound, record.links_bound, record.plans.front().row);
+    record.bound_covers = covered_text(evaluated.answer);
   }
-  record.front = evaluated.search.front;
-  record.alternatives = judged_alternatives(evaluated);
-  record.tried = evaluated.search.tried;
-  record.lost = lost_schedules(evaluated);
-  record.history = evaluated.search.history;
+  for (const Priced& plan : evaluated.answer.front)
+    record.front.push_back({name_of(plan), plan.estimate, largest_peak(plan)});
   record.choices = choices_of(evaluated);
   record.links = links_of(evaluated);
   return record;
@@ -268,7 +259,7 @@ void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated,
     write_plan_folder(folder / plan->name, plan->plan, plan->costs, *plan->inputs.layers);
   }
   const std::filesystem::path proof = folder / kPlanned / "certificate.txt";
-  if (const auto& certificate = evaluated.search.certificate)
+  if (const auto& certificate = evaluated.answer.certificate)
     write_file(proof, certificate_text(*certificate));
   else
     remove_file(proof);
@@ -300,8 +291,8 @@ void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluate
          plan->memory_limit});
   }
   PlansOptions options{.title = evaluated.config->name};
-  if (evaluated.search.bound && engine != TraceSource::Measured)  // it is one on predictions
-    options.bound = evaluated.search.bound->time;
+  if (evaluated.answer.bound && engine != TraceSource::Measured)  // it is one on predictions
+    options.bound = evaluated.answer.bound->time;
   write_file(folder / case_file::kPlans, plans_svg(plans, options));
   write_file(folder / case_file::kRankTimes, rank_times_svg(plans, options.width));
   write_file(folder / case_file::kMemory, memory_bars_svg(memory, options.width));

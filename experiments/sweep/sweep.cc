@@ -73,7 +73,7 @@ void measure(const CaseConfig& config, EvaluatedCase& evaluated, const std::file
              Inputs& inputs, const std::function<void(double)>& progress) {
   if (!config.measurement.traces.empty())
     for (Evaluation* plan : kept_plans(evaluated))
-      if (plan->name == "planned") observe(*plan, out / config.name / plan->name);
+      if (plan->name == kPlanned) observe(*plan, out / config.name / plan->name);
   if (config.measure)
     measure_in_rounds(kept_plans(evaluated), out / config.name, config, inputs, progress);
 }

@@ -1,21 +1,15 @@
-// What a search is asked and what it answers: values only. search.h is the door.
+// What a search is asked: values only; it answers with an Answer. search.h is the door.
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "planner/cost/estimate/reference_memory.h"
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
-#include "planner/ir/result/certificate.h"
-#include "planner/ir/result/covered.h"
-#include "planner/ir/result/plan.h"
-#include "planner/ir/result/priced.h"
-#include "planner/ir/result/result.h"
+#include "planner/ir/result/answer.h"
 #include "planner/ir/result/step_norm.h"
 #include "planner/ir/schedule/schedule.h"
 
@@ -96,50 +90,7 @@ struct SearchOptions {
 /// Progress of a piece of work as that of the part from `begin` to `end` of a larger one.
 SearchOptions part_of(SearchOptions options, double begin, double end);
 
-/// Why nothing fits: the rank that lacks most in the least bad case.
-struct Infeasible {
-  RankId rank;
-  Bytes needed{0}, available{0};
-  ScheduleSpec spec;  ///< of the least bad case
-  Partition partition;
-  bool proven = false;  ///< no cuts of any listed schedule fit; false: none was found
-
-  Bytes lacking() const { return needed - available; }
-};
-
-/// Why a schedule is not among the plans.
-struct Rejected {
-  ScheduleSpec spec;
-  Reason reason;
-  std::optional<Nanoseconds> bound = std::nullopt;  ///< no cuts of it have a smaller estimate
-};
-
-struct SearchOutcome {
-  std::vector<Priced> plans;  ///< best first; empty if infeasible
-  /// The best of every schedule that has a plan; best first. `plans` are the first of them.
-  std::vector<Priced> all;
-  /// Of the best plans of the listed schedules, and all that were judged of those whose order is
-  /// built, those that are both slower and larger than none; the fastest first.
-  std::vector<Priced> front;
-  std::optional<Infeasible>
-      infeasible;  ///< set iff plans is empty and some schedule could be built
-  std::vector<Rejected> rejected;
-  std::vector<SearchStep> history;  ///< best time and bound after each step of the search
-  std::optional<Bound> bound;       ///< of the estimate of any plan; of the given cuts, if they are
-  std::vector<Covered> covered;     ///< what it holds for
-  Uncertified uncertified;          ///< and besides, without a certificate
-  /// An order built for its costs may be below the bound, of this problem or another that was open.
-  bool orders_left_out = false;
-  Recompute recompute = Recompute::None;  ///< Problem::recompute: what bound and plans are of
-  /// Proves the bound, or that nothing fits, to those who do not trust the search. Where the bound
-  /// is one that certificates cannot say, it proves less: Certificate::bound. Empty unless asked
-  /// for, if neither is proven, or under the reference memory rule.
-  std::shared_ptr<const Certificate> certificate;
-  std::size_t candidates = 0;  ///< evaluated
-  std::size_t effort = 0;      ///< of SearchOptions::iterations, spent; 0 = of given cuts
-};
-
 /// `search` of search.h, for steps below that search a smaller problem with it.
-using SearchFunction = std::function<SearchOutcome(const Problem&, const SearchOptions&)>;
+using SearchFunction = std::function<Answer(const Problem&, const SearchOptions&)>;
 
 }  // namespace pfeife

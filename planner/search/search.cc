@@ -13,7 +13,7 @@
 
 namespace pfeife {
 
-static SearchOutcome search_cuts(const Problem& problem, const SearchOptions& options) {
+static Answer search_cuts(const Problem& problem, const SearchOptions& options) {
   Problem known = problem;  // without the schedules whose order is yet to be built
   std::erase_if(known.schedules, is_built);
   std::vector<ScheduleSpec> to_build;
@@ -29,7 +29,7 @@ SearchOptions part_of(SearchOptions options, double begin, double end) {
   return options;
 }
 
-SearchOutcome search(const Problem& asked, const SearchOptions& options) {
+Answer search(const Problem& asked, const SearchOptions& options) {
   if (asked.recompute == Recompute::IfNeeded) return search_if_needed(asked, options, search);
   const Problem problem = with_settled_recomputation(asked);
   SearchOptions settled = options;
@@ -41,11 +41,11 @@ SearchOutcome search(const Problem& asked, const SearchOptions& options) {
     return search(plain, options);
   }
   if (hides_collectives(problem)) {
-    SearchOutcome outcome = search_side_by_side(problem, settled, search);
+    Answer outcome = search_side_by_side(problem, settled, search);
     outcome.recompute = problem.recompute;
     return outcome;
   }
-  SearchOutcome outcome =
+  Answer outcome =
       problem.cuts ? choose_schedule(problem, settled, search) : search_cuts(problem, settled);
   outcome.recompute = problem.recompute;
   return outcome;

@@ -10,7 +10,7 @@
 namespace pfeife {
 
 /// Chooses cuts and schedule together. Deterministic for equal input, whatever `threads`.
-SearchOutcome search(const Problem& problem, const SearchOptions& options);
+Answer search(const Problem& problem, const SearchOptions& options);
 
 /// The names of the steps of a search over cuts. All but the first may be left out.
 std::vector<std::string_view> search_steps();

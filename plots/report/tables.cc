@@ -283,7 +283,7 @@ std::string choices_table(const CaseRecord& report_case) {
   };
   std::vector<HtmlRow> rows;
   for (const PlanChoice& choice : choices)
-    rows.push_back({{text_cell(choice.by), text_cell(choice.schedule),
+    rows.push_back({{text_cell(to_string(choice.by)), text_cell(choice.schedule),
                      cell(choice, &PlanChoice::estimate), cell(choice, &PlanChoice::simulate),
                      cell(choice, &PlanChoice::p95), text_cell(choice.used ? "yes" : "")},
                     choice.used});

@@ -7,7 +7,6 @@
 #include "planner/ir/basics/decimals.h"
 #include "planner/ir/basics/round_down.h"
 #include "planner/ir/result/result_engine.h"
-#include "planner/ir/result/unfinished.h"
 #include "plots/screen/columns.h"
 #include "plots/screen/grid.h"
 #include "plots/screen/rows.h"
@@ -102,8 +101,7 @@ std::string told(const std::vector<CaseRecord>& cases, std::size_t width,
 
 std::vector<std::string> unfinished(const CaseRecord& record) {
   std::vector<std::string> sentences;
-  std::ranges::copy_if(record.notes, std::back_inserter(sentences),
-                       [](const std::string& note) { return note.starts_with(kUnfinished); });
+  for (const Unfinished& one : record.unfinished) sentences.push_back(to_string(one));
   return sentences;
 }
 
@@ -120,8 +118,9 @@ std::string uncosted_lines(const std::vector<CaseRecord>& cases, std::size_t wid
 }
 
 /// What one way of choosing looks at.
-std::optional<Nanoseconds> looked_at(const std::string& by, const PlanChoice& choice) {
-  return by == "p95" ? choice.p95 : by == "simulate" ? choice.simulate : choice.estimate;
+std::optional<Nanoseconds> looked_at(SelectBy by, const PlanChoice& choice) {
+  if (by == SelectBy::Estimate) return choice.estimate;
+  return by == SelectBy::P95 ? choice.p95 : choice.simulate;
 }
 
 /// What other_choices() says of those that pick a plan notably better by the figure they look at.
@@ -148,7 +147,7 @@ std::vector<std::string> other_choices(const CaseRecord& record) {
   for (const PlanChoice& choice : record.choices)
     if (choice.number != used->number) {
       std::string& line = lines[choice.number];
-      line += (line.empty() ? "select_by " : " or ") + choice.by;
+      line += (line.empty() ? "select_by " : " or ") + to_string(choice.by);
     }
   std::vector<std::string> sentences;
   for (const auto& [number, line] : lines) {

@@ -62,13 +62,13 @@ std::map<std::string, std::size_t> best_of_groups(const std::vector<CaseRecord>&
 }
 
 /// Numbers of the cases that are shown, and by what rule.
-struct Choice {
+struct Selection {
   std::vector<std::size_t> numbers;
   std::string rule;
 };
 
-Choice choose(const std::vector<CaseRecord>& cases) {
-  Choice choice;
+Selection choose(const std::vector<CaseRecord>& cases) {
+  Selection choice;
   if (cases.size() <= kMostShown) {
     choice.numbers.resize(cases.size());
     std::iota(choice.numbers.begin(), choice.numbers.end(), std::size_t{0});
@@ -100,7 +100,7 @@ Choice choose(const std::vector<CaseRecord>& cases) {
 
 ShownCases cases_to_show(const std::vector<CaseRecord>& cases) {
   if (cases.size() <= kMostInFull) return {cases, ""};
-  const Choice choice = choose(cases);
+  const Selection choice = choose(cases);
   ShownCases shown;
   std::size_t left_out = 0;  // plans
   for (const std::size_t i : choice.numbers) {

@@ -117,7 +117,7 @@ void joint(benchmark::State& state) {
                                        "looped_bfs", "zb_h1", "zb_h2",  "zb1p"};
   const Problem problem =
       problem_of(layers, cluster(), search_set(kRanks, kMicrobatches, stages_per_rank, names));
-  SearchOutcome outcome;
+  Answer outcome;
   for (auto _ : state) outcome = search(problem, {});
   const auto time = static_cast<double>(outcome.plans.at(0).estimate.count());
   state.counters["plan_ms"] = time * 1e-6;

@@ -70,7 +70,7 @@ std::vector<ScheduleSpec> certified_schedules(const Case& c) {
 }
 
 struct Timed {
-  SearchOutcome outcome;
+  Answer outcome;
   double seconds = 0;
 };
 template <class Work>
@@ -80,7 +80,7 @@ Timed timed(const Work& work) {
   result.seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   return result;
 }
-double estimate_ms(const SearchOutcome& outcome) {
+double estimate_ms(const Answer& outcome) {
   return static_cast<double>(outcome.plans[0].estimate.count()) * 1e-6;
 }
 
@@ -140,8 +140,7 @@ void show_cap(const Case& of, InstanceReader& reader) {
   InstanceReader::Instance instance = read(reader, c);
   const auto found = [&](std::int64_t mib, bool& proven) {
     for (Bytes& limit : instance.memory_limit) limit = Bytes{mib << 20};
-    const SearchOutcome outcome =
-        search(instance.problem(certified_schedules(c)), {.iterations = 10});
+    const Answer outcome = search(instance.problem(certified_schedules(c)), {.iterations = 10});
     proven = outcome.infeasible && outcome.infeasible->proven;
     return !outcome.plans.empty();
   };
@@ -170,7 +169,7 @@ void show_threads(const Case& c, InstanceReader& reader) {
   const Problem problem = instance.problem(certified_schedules(c));
   const std::size_t all = std::thread::hardware_concurrency();
   std::printf("%-14s |", c.name);
-  SearchOutcome outcome;
+  Answer outcome;
   const auto ratio = [&](const auto& work) {
     const double one = elapsed([&] { work(std::size_t{1}); });
     const double many = elapsed([&] { work(all); });

@@ -85,7 +85,7 @@ TEST_F(Pfeife, SimulatesWhatItChose) {
   EXPECT_EQ(planned.contestants[1].name, "gpipe");
   save(planned, folder_ / "baseline", 1);
   EXPECT_EQ(read_plan(folder_ / "baseline/plan.yaml").schedule,
-            planned.contestants[1].plan().plan.schedule);
+            planned.contestants[1].priced().plan.schedule);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "baseline/certificate.txt"));
   const std::filesystem::path file = folder_ / "step.svg";
   write_timeline(planned.best().estimated, file);
@@ -187,7 +187,7 @@ struct SameAsAConfig : Pfeife {
     EXPECT_EQ(ours.bound, theirs.bound) << keys;
     ASSERT_EQ(planned.contestants.size(), 2u);
     EXPECT_EQ(result("out", "1f1b", "estimate_ms"),
-              fixed(milliseconds(step_time(planned.contestants[1].plan().estimated)), 6));
+              fixed(milliseconds(step_time(planned.contestants[1].priced().estimated)), 6));
   }
 };
 

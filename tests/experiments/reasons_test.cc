@@ -38,7 +38,7 @@ struct Reasons : testing::Test {
         plan_of("zb_h1", milliseconds{11}, milliseconds{13}, milliseconds{17}),
         plan_of("1f1b", milliseconds{12}, milliseconds{15}, milliseconds{16}),
     };
-    evaluated.search.rejected = {{{"zbv"}, slower(3), Nanoseconds{milliseconds{9}}},
+    evaluated.answer.rejected = {{{"zbv"}, slower(3), Nanoseconds{milliseconds{9}}},
                                  {{"looped_bfs"}, slower(5), Nanoseconds{milliseconds{12}}},
                                  {{"gpipe"}, kRuledOut, Nanoseconds{milliseconds{13}}},
                                  {{"zb1p"}, kRuledOut, Nanoseconds{milliseconds{11}}},
@@ -52,12 +52,12 @@ struct Reasons : testing::Test {
 
   std::vector<std::pair<std::string, Reason>> lost() const {
     std::vector<std::pair<std::string, Reason>> found;
-    for (const LostSchedule& one : lost_schedules(evaluated))
+    for (const LostSchedule& one : findings_of(evaluated).lost)
       found.emplace_back(one.family, one.reason);
     return found;
   }
 
-  static Reason slower(int ms, const std::string& by = "") {
+  static Reason slower(int ms, SelectBy by = SelectBy::Estimate) {
     return {.why = Why::Slower, .slower = milliseconds{ms}, .by = by};
   }
   static Reason beside_least(Reason reason) {
@@ -83,18 +83,19 @@ TEST_F(Reasons, BesideTheFastestTheyAreTheSearchsOwn) {
 TEST_F(Reasons, AreOfWhatThePlanWasChosenBy) {
   choose(SelectBy::P95);
   ASSERT_EQ(evaluated.chosen, 2u);
-  evaluated.search.rejected[1].bound = milliseconds{16};
-  evaluated.search.rejected[2].bound = milliseconds{15};
-  EXPECT_THAT(lost(),
-              ElementsAre(Pair("looped", slower(2, "p95")), Pair("zb_h1", slower(1, "p95")),
-                          Pair("zbv", beside_least(slower(3))), Pair("looped_bfs", kRuledOut),
-                          Pair("gpipe", beside_least(kRuledOut)),
-                          Pair("zb1p", beside_least(kRuledOut)), Pair("zb_h2", kLacks)));
+  evaluated.answer.rejected[1].bound = milliseconds{16};
+  evaluated.answer.rejected[2].bound = milliseconds{15};
+  EXPECT_THAT(
+      lost(),
+      ElementsAre(Pair("looped", slower(2, SelectBy::P95)), Pair("zb_h1", slower(1, SelectBy::P95)),
+                  Pair("zbv", beside_least(slower(3))), Pair("looped_bfs", kRuledOut),
+                  Pair("gpipe", beside_least(kRuledOut)), Pair("zb1p", beside_least(kRuledOut)),
+                  Pair("zb_h2", kLacks)));
   for (Evaluation& plan : evaluated.planned) plan.simulated_spread.reset();
   choose(SelectBy::Simulate);  // 14, 13 and 15 ms
   ASSERT_EQ(evaluated.chosen, 1u);
-  EXPECT_THAT(lost()[0], Pair("looped", slower(1, "simulate")));
-  EXPECT_THAT(lost()[1], Pair("1f1b", slower(2, "simulate")));
+  EXPECT_THAT(lost()[0], Pair("looped", slower(1, SelectBy::Simulate)));
+  EXPECT_THAT(lost()[1], Pair("1f1b", slower(2, SelectBy::Simulate)));
 }
 
 // One plan of three lacks a simulation: estimates are what all have.
@@ -115,19 +116,19 @@ TEST_F(Reasons, AScheduleIsNamedOnceAndTheChosenOneNever) {
   choose(SelectBy::Simulate);
   ASSERT_EQ(evaluated.chosen, 3u);
   std::vector<std::string> names;
-  for (const LostSchedule& one : lost_schedules(evaluated)) names.push_back(one.family);
+  for (const LostSchedule& one : findings_of(evaluated).lost) names.push_back(one.family);
   EXPECT_THAT(names, ElementsAre("looped", "1f1b", "looped_bfs", "gpipe", "zb1p", "zb_h2"));
 }
 
 TEST_F(Reasons, EachWayOfChoosingPicksItsOwn) {
   choose(SelectBy::Simulate);
-  std::vector<std::pair<std::string, std::string>> picked;
+  std::vector<std::pair<SelectBy, std::string>> picked;
   for (const PlanChoice& choice : choices_of(evaluated)) {
     picked.emplace_back(choice.by, choice.schedule);
-    EXPECT_EQ(choice.used, choice.by == "simulate");
+    EXPECT_EQ(choice.used, choice.by == SelectBy::Simulate);
   }
-  EXPECT_THAT(picked, ElementsAre(Pair("estimate", "looped"), Pair("simulate", "zb_h1"),
-                                  Pair("p95", "1f1b")));
+  EXPECT_THAT(picked, ElementsAre(Pair(SelectBy::Estimate, "looped"),
+                                  Pair(SelectBy::Simulate, "zb_h1"), Pair(SelectBy::P95, "1f1b")));
   for (Evaluation& plan : evaluated.planned) plan.simulated_spread.reset();
   EXPECT_EQ(choices_of(evaluated).size(), 2u) << "no p95 without jitter";
   for (Evaluation& plan : evaluated.planned) plan.simulated.reset();
@@ -137,7 +138,7 @@ TEST_F(Reasons, EachWayOfChoosingPicksItsOwn) {
 }
 
 TEST_F(Reasons, OfWhatWasOpenTheChosenOneHasThePlansFigures) {
-  evaluated.search.alternatives = {
+  evaluated.answer.alternatives = {
       {.choice = "4 of 3", .schedule = "looped", .estimate = milliseconds{10}},
       {.choice = "6 of 2", .bound = milliseconds{9}, .reason = slower(5)},
       {.choice = "3 of 4", .bound = milliseconds{11}, .reason = kRuledOut},
@@ -145,7 +146,7 @@ TEST_F(Reasons, OfWhatWasOpenTheChosenOneHasThePlansFigures) {
       {.choice = "1 of 12", .reason = kLacks}};
   const auto reasons = [&] {
     std::vector<Reason> found;
-    for (const Alternative& one : judged_alternatives(evaluated)) found.push_back(one.reason);
+    for (const Alternative& one : findings_of(evaluated).alternatives) found.push_back(one.reason);
     return found;
   };
   choose(SelectBy::Estimate);
@@ -153,7 +154,7 @@ TEST_F(Reasons, OfWhatWasOpenTheChosenOneHasThePlansFigures) {
   choose(SelectBy::P95);
   EXPECT_THAT(reasons(), ElementsAre(Reason{}, beside_least(slower(5)), beside_least(kRuledOut),
                                      kRuledOut, kLacks));
-  const Alternative first = judged_alternatives(evaluated).front();
+  const Alternative first = findings_of(evaluated).alternatives.front();
   EXPECT_EQ(first.schedule, "1f1b");
   EXPECT_EQ(first.estimate, Nanoseconds{milliseconds{12}});
   EXPECT_EQ(first.peak_memory, Bytes{100});

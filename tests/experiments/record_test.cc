@@ -46,7 +46,8 @@ class Record : public ::testing::Test {
 
   /// A plan that takes so many ms by the estimate; fits exactly.
   Evaluation plan(const std::string& name, int estimated) const {
-    Evaluation plan{.inputs = {&config, &layers, &cluster}, .name = name};
+    Evaluation plan{.inputs = {&config, &layers, &cluster}};
+    plan.name = name;
     plan.plan.spec = {"zb_h1", 2, 4, 1, {}, {}};
     plan.plan.partition.cuts = {1};
     plan.plan.placement = round_robin(2, 2);
@@ -95,10 +96,11 @@ TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
   both.estimated_spread = Spread{milliseconds{9}, milliseconds{10}, milliseconds{14}};
   both.simulated_spread = Spread{milliseconds{11}, milliseconds{13}, milliseconds{15}};
   EvaluatedCase all = evaluated({both});
-  all.search.bound = Bound{milliseconds{8}};
-  all.search.bound_covers = "some cuts";
-  all.search.candidates = 77;
-  all.search.seconds = 0.5;
+  all.answer.bound = Bound{milliseconds{8}};
+  all.answer.covered = {{.layers = 3}};
+  all.answer.uncertified.device_orders = true;
+  all.answer.candidates = 77;
+  all.answer.seconds = 0.5;
   const CaseRecord record = record_of(all, config);
   const PlanRecord& found = record.plans.at(0);
   EXPECT_EQ(found.row.simulate, milliseconds{12});
@@ -107,7 +109,9 @@ TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
   EXPECT_EQ(found.row.lower_bound, milliseconds{8});
   EXPECT_DOUBLE_EQ(found.row.gap.value(), 0.25);
   EXPECT_DOUBLE_EQ(found.row.simulate_gap.value(), 0.5);
-  EXPECT_EQ(record.bound_covers, "some cuts");
+  EXPECT_EQ(record.bound_covers,
+            "all cuts of the captured order of 3 layers, within the memory limits whenever "
+            "messages are received; besides, without a certificate, every order of the devices");
   EXPECT_EQ(found.row.candidates, 77u);
   EXPECT_EQ(found.row.search_s, 0.5);
   EXPECT_EQ(found.row.estimate_p5, milliseconds{9});
@@ -119,12 +123,13 @@ TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
   EXPECT_THAT(record.notes, ElementsAre("of the model", "of the cluster"));
 }
 
-TEST_F(Record, ABudgetThatEndedIsANoteOfItsOwnAfterTheOthers) {
+TEST_F(Record, BudgetsThatEndedAreKeptBesideTheNotes) {
   EvaluatedCase all = evaluated({plan("planned", 10)});
-  all.search.unfinished = {"the first", "the second"};
-  EXPECT_THAT(record_of(all, config).notes,
-              ElementsAre("of the model", "of the cluster", "unfinished: the first",
-                          "unfinished: the second"));
+  const Unfinished open{Unfinished::What::OpenChoices, 3}, links{Unfinished::What::SharedLinks};
+  all.answer.unfinished = {open, links};
+  const CaseRecord record = record_of(all, config);
+  EXPECT_THAT(record.unfinished, ElementsAre(open, links));
+  EXPECT_THAT(record.notes, ElementsAre("of the model", "of the cluster"));
 }
 
 // No step is simulated below 10 ms: 12 are 20 % over that. The estimate knows nothing of links. A
@@ -133,21 +138,21 @@ TEST_F(Record, TheGapOfTheSimulationIsOverTheBoundThatKnowsOfLinks) {
   Evaluation both = plan("planned", 10);
   both.simulated = trace({{0, 6}, {2, 12}});
   EvaluatedCase all = evaluated({both});
-  all.search.bound = Bound{milliseconds{8}};
-  all.search.links_bound = milliseconds{10};
+  all.answer.bound = Bound{milliseconds{8}};
+  all.answer.links_bound = milliseconds{10};
   CaseRecord record = record_of(all, config);
   EXPECT_DOUBLE_EQ(record.plans.at(0).row.simulate_gap.value(), 0.2);
   EXPECT_DOUBLE_EQ(record.plans.at(0).row.gap.value(), 0.25);
   EXPECT_EQ(record.links_bound, milliseconds{10});
-  all.search.links_bound = milliseconds{6};
+  all.answer.links_bound = milliseconds{6};
   EXPECT_DOUBLE_EQ(record_of(all, config).plans.at(0).row.simulate_gap.value(), 0.5);
 }
 
 TEST_F(Record, NothingIsDividedByNothing) {
   EvaluatedCase all = evaluated({plan("planned", 10)});
-  all.search.bound = Bound{milliseconds{8}};
+  all.answer.bound = Bound{milliseconds{8}};
   EXPECT_FALSE(record_of(all, config).plans.at(0).row.simulate_gap) << "nothing was simulated";
-  all.search.bound = Bound{milliseconds{0}};
+  all.answer.bound = Bound{milliseconds{0}};
   const ResultRow row = record_of(all, config).plans.at(0).row;
   EXPECT_EQ(row.lower_bound, milliseconds{0});
   EXPECT_FALSE(row.gap || row.simulate_gap);
@@ -294,7 +299,7 @@ TEST_F(Record, EveryWayOfChoosingSaysWhatItPicks) {
   all.chosen = select(planned, *config.select_by);
   EXPECT_EQ(all.chosen, 1u);
   const CaseRecord record = record_of(all, config);
-  const auto choice = [&](const char* by, std::size_t number, const char* schedule, int estimate,
+  const auto choice = [&](SelectBy by, std::size_t number, const char* schedule, int estimate,
                           bool used) {
     return PlanChoice{.by = by,
                       .number = number,
@@ -304,19 +309,20 @@ TEST_F(Record, EveryWayOfChoosingSaysWhatItPicks) {
                       .p95 = milliseconds{p95[number]},
                       .used = used};
   };
-  EXPECT_THAT(record.choices,
-              ElementsAre(choice("estimate", 0, "zb_h1", 10, false),
-                          choice("simulate", 1, "zb_h1, V=2, prefetch=3, recompute=0", 11, true),
-                          choice("p95", 2, "zb_h1, V=3, prefetch=4", 12, false)));
+  EXPECT_THAT(
+      record.choices,
+      ElementsAre(choice(SelectBy::Estimate, 0, "zb_h1", 10, false),
+                  choice(SelectBy::Simulate, 1, "zb_h1, V=2, prefetch=3, recompute=0", 11, true),
+                  choice(SelectBy::P95, 2, "zb_h1, V=3, prefetch=4", 12, false)));
   EXPECT_EQ(record.plans[0].row.estimate, milliseconds{11}) << "the chosen one";
   EXPECT_EQ(record.plans[0].row.knobs, "prefetch=3, recompute=0");
   const auto slower = [](int ms) {  // by the simulator, which chose: 14 and 15 ms beside 13
-    return Reason{.why = Why::Slower, .slower = milliseconds{ms}, .by = "simulate"};
+    return Reason{.why = Why::Slower, .slower = milliseconds{ms}, .by = SelectBy::Simulate};
   };
   EXPECT_THAT(record.lost, ElementsAre(LostSchedule{"zb_h1", "zb_h1", slower(1), std::nullopt},
                                        LostSchedule{"zb_h1, V=3, prefetch=4", "zb_h1", slower(2),
                                                     std::nullopt}));
-  all.search.alternatives = {{.choice = "a", .schedule = "zb_h1", .estimate = milliseconds{10}}};
+  all.answer.alternatives = {{.choice = "a", .schedule = "zb_h1", .estimate = milliseconds{10}}};
   all.planned[1].plan.peak_memory = {Bytes{4}, Bytes{7}};
   const std::vector<Alternative> open = record_of(all, config).alternatives;
   EXPECT_EQ(open[0].schedule, "zb_h1, V=2, prefetch=3, recompute=0");
@@ -340,7 +346,7 @@ TEST_F(Record, PlansThatDoNotComeFromTheSearchSaySo) {
 TEST_F(Record, WithoutSimulationOrJitterOnlyTheEstimateChooses) {
   const CaseRecord record = record_of(evaluated({plan("planned", 10)}), config);
   ASSERT_EQ(record.choices.size(), 1u);
-  EXPECT_EQ(record.choices[0].by, "estimate");
+  EXPECT_EQ(record.choices[0].by, SelectBy::Estimate);
 }
 
 TEST_F(Record, WhatFitsIsChosenBeforeWhatIsFasterAndTheFirstOfEquals) {

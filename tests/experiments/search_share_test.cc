@@ -31,7 +31,7 @@ class Reports : public ::testing::Test {
     SearchShare share(options, most_searches(count));
     const Searcher searcher = [](const Problem&, const SearchOptions& of_search) {
       for (const double done : {0.2, 0.4, 0.8, 1.0}) of_search.progress(done);
-      SearchOutcome outcome;
+      Answer outcome;
       outcome.plans.emplace_back().estimate = Nanoseconds{1000};
       outcome.bound.emplace().time = Nanoseconds{1};
       return outcome;
@@ -65,7 +65,7 @@ TEST_F(Reports, TheHistoryOfTheBestEndsAtTheBoundOfAll) {
   const std::vector<Problem> both = problems(2);
   const Searcher searcher = [&](const Problem& problem, const SearchOptions&) {
     const bool first = &problem == &both[0];
-    SearchOutcome outcome;
+    Answer outcome;
     Priced& plan = outcome.plans.emplace_back();
     plan.estimate = Nanoseconds{first ? 1000 : 1100};
     plan.peak_memory = {Bytes{1}};
@@ -77,7 +77,7 @@ TEST_F(Reports, TheHistoryOfTheBestEndsAtTheBoundOfAll) {
   SettledCase settled;
   settled.layers = &layers_;
   const std::vector<SettledCase> cases(2, settled);
-  const SearchOutcome found = search_settled(cases, both, {}, searcher).outcome;
+  const Answer found = search_settled(cases, both, {}, searcher).outcome;
   EXPECT_EQ(found.bound->time, Nanoseconds{800});
   ASSERT_EQ(found.history.size(), 2u);
   EXPECT_EQ(found.history[0].bound, Nanoseconds{700});

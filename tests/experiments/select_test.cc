@@ -45,7 +45,7 @@ TEST_F(Selection, EveryWayPicksThePlanWithTheLeastOfItsFigure) {
     const auto& [estimate, simulate, p95] =
         std::tie(found.choices[0], found.choices[1], found.choices[2]);
     for (const PlanChoice& choice : found.choices) {
-      EXPECT_EQ(choice.used, choice.by == by);
+      EXPECT_EQ(choice.used, to_string(choice.by) == by);
       EXPECT_LE(estimate.estimate, choice.estimate);
       EXPECT_LE(simulate.simulate, choice.simulate);
       EXPECT_LE(p95.p95, choice.p95);

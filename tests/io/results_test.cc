@@ -57,37 +57,43 @@ CaseRecord example_record() {
   impossible.row.plan = "interleaved_1f1b";
   impossible.row.family = "interleaved_1f1b";
   impossible.reason = "N = 3 is no multiple; \"nearest\" 4";
-  return {
-      .name = "devices=2,microbatches=3",
-      .model = "models/a, b.pt2",
-      .cluster = "box.yaml",
-      .calibration = "compute x 2, 3 ms a stage execution",
-      .swept = {{"training.precision", "tf32"}, {"plan.stages_per_rank", "[1, 2]"}},
-      .digest = "abc",
-      .resolved = "version: 1\n",
-      .notes = {"a note"},
-      .plans = {planned, impossible},
-      .lost =
-          {{"gpipe",
-            "gpipe",
-            {.why = Why::Slower, .beside_least = true, .slower = Nanoseconds{12}},
-            Nanoseconds{900}},
-           {"1f1b",
-            "1f1b",
-            {.why = Why::LacksMemory, .rank = RankId{1}, .lacking = Bytes{13}, .may_yet_fit = true},
-            std::nullopt},
-           {"zbv", "zbv", {.why = Why::Impossible, .words = "odd"}, std::nullopt}},
-      .history = {{10, Nanoseconds{950}, std::nullopt}, {20, Nanoseconds{940}, Nanoseconds{930}}},
-      .choices = {{.by = "p95",
-                   .number = 3,
-                   .schedule = "zb_h1",
-                   .estimate = Nanoseconds{940},
-                   .p95 = Nanoseconds{990},
-                   .used = true}},
-      .front = {{"gpipe", Nanoseconds{940}, Bytes{77}}},
-      .alternatives = {{.choice = "4 of 1", .reason = {.why = Why::RuledOut}}},
-      .tried = {{.change = "4 devices", .reason = "too few"}},
-      .bound_covers = ""};
+  CaseRecord record;
+  record.name = "devices=2,microbatches=3";
+  record.model = "models/a, b.pt2";
+  record.cluster = "box.yaml";
+  record.calibration = "compute x 2, 3 ms a stage execution";
+  record.swept = {{"training.precision", "tf32"}, {"plan.stages_per_rank", "[1, 2]"}};
+  record.digest = "abc";
+  record.resolved = "version: 1\n";
+  record.notes = {"a note"};
+  record.plans = {planned, impossible};
+  record.lost = {
+      {"gpipe",
+       "gpipe",
+       {.why = Why::Slower, .beside_least = true, .slower = Nanoseconds{12}},
+       Nanoseconds{900}},
+      {"zb_h1",
+       "zb_h1",
+       {.why = Why::Slower, .slower = Nanoseconds{13}, .by = SelectBy::P95},
+       std::nullopt},
+      {"1f1b",
+       "1f1b",
+       {.why = Why::LacksMemory, .rank = RankId{1}, .lacking = Bytes{13}, .may_yet_fit = true},
+       std::nullopt},
+      {"zbv", "zbv", {.why = Why::Impossible, .words = "odd"}, std::nullopt}};
+  record.history = {{10, Nanoseconds{950}, std::nullopt}, {20, Nanoseconds{940}, Nanoseconds{930}}};
+  record.choices = {{.by = SelectBy::P95,
+                     .number = 3,
+                     .schedule = "zb_h1",
+                     .estimate = Nanoseconds{940},
+                     .p95 = Nanoseconds{990},
+                     .used = true}};
+  record.front = {{"gpipe", Nanoseconds{940}, Bytes{77}}};
+  record.alternatives = {{.choice = "4 of 1", .reason = {.why = Why::RuledOut}}};
+  record.tried = {{.change = "4 devices", .reason = "too few"}};
+  record.unfinished = {{Unfinished::What::OpenChoices, 3}, {Unfinished::What::SharedLinks}};
+  record.orders_left_out = true;
+  return record;
 }
 
 TEST(Results, CsvHasTheColumnsOfTheContractAndEmptyFieldsForWhatIsNotThere) {
@@ -127,6 +133,9 @@ TEST(Results, ReasonsAreThereAsFieldsAndInWords) {
   EXPECT_THAT(text, HasSubstr(R"("reason": "12 ns slower than the least estimate")"));
   EXPECT_THAT(text, HasSubstr(R"("kind": "impossible")"));
   EXPECT_THAT(text, HasSubstr(R"("reason": "odd")"));
+  EXPECT_THAT(text, HasSubstr(R"("compared_by": "p95")"));
+  EXPECT_THAT(text, HasSubstr(R"("kind": "open_choices")"));
+  EXPECT_THAT(text, HasSubstr(R"("words": "unfinished: 3 of the choices)"));
 }
 
 TEST(Results, WhatIsNoRecordIsNoCase) {

@@ -34,7 +34,7 @@ TEST(MedianInterval, LiesBetweenTheOrderStatisticsOfTheSignTest) {
     EXPECT_GE(interval->coverage, 0.95);
   }
   EXPECT_FALSE(median_interval({1, 2, 3, 4, 5}));
-  EXPECT_FALSE(median_interval({}));
+  EXPECT_FALSE(median_interval(std::vector<double>{}));
 }
 
 /// Of 2000 experiments of ten draws from a skewed distribution, 97.9 % contain its median: 40 more

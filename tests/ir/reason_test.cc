@@ -15,9 +15,9 @@ TEST(Reasons, SayHowMuchSlowerAndThanWhat) {
   EXPECT_EQ(to_string(slower), "3 ms slower than the least estimate");
   slower.slower = milliseconds{0};
   EXPECT_EQ(to_string(slower), "as fast");
-  EXPECT_EQ(to_string({.why = Why::Slower, .slower = milliseconds{3}, .by = "simulate"}),
+  EXPECT_EQ(to_string({.why = Why::Slower, .slower = milliseconds{3}, .by = SelectBy::Simulate}),
             "3 ms slower simulated");
-  EXPECT_EQ(to_string({.why = Why::Slower, .slower = milliseconds{3}, .by = "p95"}),
+  EXPECT_EQ(to_string({.why = Why::Slower, .slower = milliseconds{3}, .by = SelectBy::P95}),
             "3 ms slower by p95");
   EXPECT_EQ(to_string({.why = Why::Slower}), "slower") << "by how much is not known";
 }

@@ -152,8 +152,8 @@ TEST(ReportTables, ACaseHasASectionForEachThingThatItHas) {
                     help = "What would help", search = "The search: best estimate";
   for (const std::string& heading : {choices, open, front, lost, help, search})
     EXPECT_THAT(text(), Not(HasSubstr(heading)));
-  report_case.choices = {{.by = "estimate", .schedule = "a", .used = true},
-                         {.by = "p95", .schedule = "b"}};
+  report_case.choices = {{.by = SelectBy::Estimate, .schedule = "a", .used = true},
+                         {.by = SelectBy::P95, .schedule = "b"}};
   EXPECT_THAT(text(), HasSubstr(choices));
   report_case.alternatives = {{"4 microbatches of 2", "zb_h1", {}, {}, {}, {}}};
   EXPECT_THAT(text(), HasSubstr(open));

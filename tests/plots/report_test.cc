@@ -315,12 +315,12 @@ TEST(Report, WorkOfRanksSaysWhatItsColoursMean) {
 
 TEST(Report, AWayOfChoosingShowsWhatItCosts) {
   CaseRecord report_case;
-  report_case.choices = {{.by = "estimate",
+  report_case.choices = {{.by = SelectBy::Estimate,
                           .schedule = "a",
                           .estimate = Nanoseconds{1'000'000},
                           .p95 = Nanoseconds{2'200'000},
                           .used = true},
-                         {.by = "p95",
+                         {.by = SelectBy::P95,
                           .schedule = "b",
                           .estimate = Nanoseconds{1'100'000},
                           .p95 = Nanoseconds{2'000'000}}};

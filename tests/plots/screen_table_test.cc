@@ -275,11 +275,14 @@ TEST(ScreenTable, OperatorsWithoutACostAreToldOnce) {
   EXPECT_THAT(table, HasSubstr("no cost: my::op (3 nodes) has none\n"));
 }
 
-TEST(ScreenTable, OfTheNotesThoseOfAnUnfinishedSearchStandBelow) {
+// What is unfinished is a field: a note is none, whatever it begins with.
+TEST(ScreenTable, UnfinishedSearchesStandBelowAndNotesDoNot) {
   CaseRecord record = example();
-  record.notes = {"the model is small", "unfinished: the budget ended"};
+  record.notes = {"the model is small", "unfinished: a note of the model's author"};
+  EXPECT_THAT(screen_table({record}, {}), Not(HasSubstr("unfinished")));
+  record.unfinished = {{Unfinished::What::OpenChoices, 3}};
   const std::string table = screen_table({record}, {});
-  EXPECT_THAT(table, HasSubstr("\nunfinished: the budget ended\n"));
+  EXPECT_THAT(table, HasSubstr("\nunfinished: 3 of the choices that are open"));
   EXPECT_THAT(table, Not(HasSubstr("the model is small")));
 }
 
@@ -352,7 +355,8 @@ TEST(ScreenDetails, LessMemoryForMoreTimeInALine) {
   record.front = {at(18'900, 12), at(19'950, 10), at(20'580, 9), at(23'100, 8)};
   EXPECT_EQ(below(record), "  less memory, times estimated: 8.0 MiB at +10.0 %\n");
   // The simulator chose a plan in spite of its estimate: estimates are no reason to take another.
-  record.choices = {{"estimate", 0, "gpipe"}, {"simulate", 1, "looped", {}, {}, {}, true}};
+  record.choices = {{SelectBy::Estimate, 0, "gpipe"},
+                    {SelectBy::Simulate, 1, "looped", {}, {}, {}, true}};
   EXPECT_THAT(below(record), Not(HasSubstr("less memory")));
   record.choices.clear();
   record.front = {at(21'000, 10), at(23'100, 9), at(25'200, 8), at(27'300, 7)};
@@ -431,7 +435,7 @@ Reason lacks(std::int64_t gib) {
 TEST(ScreenDetails, AReasonOfAnotherEngineThanTheOneThatChoseIsLeftOut) {
   CaseRecord record = example();
   record.lost = {
-      {"zbv", "zbv", {.why = Why::Slower, .slower = milliseconds{2}, .by = "simulate"}, {}},
+      {"zbv", "zbv", {.why = Why::Slower, .slower = milliseconds{2}, .by = SelectBy::Simulate}, {}},
       {"gpipe", "gpipe", slower(1), {}},
       {"1f1b", "1f1b", {.why = Why::RuledOut, .beside_least = true}, {}},
       {"1f1b, prefetch=1", "1f1b", lacks(1), {}}};
@@ -493,8 +497,8 @@ TEST(ScreenTable, AnotherWayOfChoosingIsToldWithoutBeingAskedWhereItGainsAPerCen
   CaseRecord record = example();
   const auto hint = [&](int simulated_us) {
     record.choices = {
-        {"estimate", 0, "looped", milliseconds{21}, microseconds{simulated_us}, {}, true},
-        {"simulate", 2, "gpipe", milliseconds{22}, milliseconds{23}, {}, false}};
+        {SelectBy::Estimate, 0, "looped", milliseconds{21}, microseconds{simulated_us}, {}, true},
+        {SelectBy::Simulate, 2, "gpipe", milliseconds{22}, milliseconds{23}, {}, false}};
     return screen_table({record}, {}).find("select_by simulate picks gpipe") != std::string::npos;
   };
   EXPECT_FALSE(hint(23'200));
@@ -508,8 +512,9 @@ TEST(ScreenTable, SaysThatPeakMemoryIsEstimatedWhateverTheTimesAre) {
 
 TEST(ScreenDetails, OtherWaysOfChoosingAreToldWhereTheyPickOtherPlans) {
   CaseRecord record = example();
-  const PlanChoice first{"estimate", 0, "looped", milliseconds{21}, milliseconds{24}, {}, true};
-  PlanChoice second{"simulate", 2, "gpipe", milliseconds{22}, milliseconds{23}, {}, false};
+  const PlanChoice first{SelectBy::Estimate, 0,  "looped", milliseconds{21},
+                         milliseconds{24},   {}, true};
+  PlanChoice second{SelectBy::Simulate, 2, "gpipe", milliseconds{22}, milliseconds{23}, {}, false};
   record.choices = {first};
   EXPECT_EQ(below(record), "");
   record.choices = {first, second};
@@ -517,7 +522,7 @@ TEST(ScreenDetails, OtherWaysOfChoosingAreToldWhereTheyPickOtherPlans) {
             "  select_by simulate picks gpipe, 22.000 ms estimated, 23.000 ms simulated\n");
   second.p95 = milliseconds{30};
   record.choices = {first, second, second};
-  record.choices[2].by = "p95";
+  record.choices[2].by = SelectBy::P95;
   EXPECT_EQ(below(record),
             "  select_by simulate or p95 picks gpipe, 22.000 ms estimated, 23.000 ms simulated, "
             "p95 30.000 ms\n");

@@ -113,7 +113,7 @@ TEST(Branching, TwoTowersTakeLessThanAChainWould) {
             Nanoseconds{111});
   EXPECT_LE(any.bound(), 111);
   EXPECT_EQ(refused(problem, static_cast<std::int64_t>(any.bound_by_rows()), any.proof()), "");
-  const SearchOutcome outcome = search(problem, {.iterations = 10});
+  const Answer outcome = search(problem, {.iterations = 10});
   EXPECT_EQ(outcome.plans.at(0).estimate, Nanoseconds{111});
   EXPECT_EQ(outcome.bound->time, Nanoseconds{111});
 }
@@ -242,7 +242,7 @@ TEST(Branching, NoBoundOfTheSearchIsAboveTheBestAndEveryCertificateIsAccepted) {
                          [&](const Partition& some) { cuts.push_back(some); });
       if (!cuts.empty()) problem.cuts = cuts[random() % cuts.size()];
     }
-    const SearchOutcome outcome = search(problem, {.iterations = 3, .certificate = true});
+    const Answer outcome = search(problem, {.iterations = 3, .certificate = true});
     if (outcome.certificate) {
       ++certified,
           proven += outcome.bound && outcome.bound->time.count() == outcome.certificate->bound;

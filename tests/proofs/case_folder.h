@@ -82,7 +82,7 @@ class CaseFolder {
 
   Cluster cluster;
   Layers layers;
-  SearchOutcome outcome;
+  Answer outcome;
   Plan plan;
 
  private:

@@ -49,7 +49,7 @@ TEST(Optimal, IsSaidOfNoPlanThatAnOrderIsFasterThan) {
   std::size_t planned = 0, optimal = 0, left_out = 0, open = 0, given_up = 0;
   for (std::size_t round = 0; round < all; ++round) {
     const TightTable table(random);
-    const SearchOutcome outcome = search(table.problem(), {.iterations = 20});
+    const Answer outcome = search(table.problem(), {.iterations = 20});
     if (outcome.plans.empty()) continue;
     const std::int64_t plan = outcome.plans[0].estimate.count();
     ++planned, left_out += outcome.orders_left_out;

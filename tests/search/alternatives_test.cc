@@ -21,7 +21,7 @@ TEST(Alternatives, GiveTheBestOfAllProblemsAndABoundOfAll) {
     const std::vector<Problem> problems{a.problem(), b.problem(), c.problem()};
     std::optional<Nanoseconds> best;
     for (const Problem& problem : problems)
-      if (const SearchOutcome outcome = search(problem, small()); !outcome.plans.empty())
+      if (const Answer outcome = search(problem, small()); !outcome.plans.empty())
         best = std::min(best.value_or(Nanoseconds::max()), outcome.plans[0].estimate);
     const BestAlternative found = search_alternatives(problems, small(), search);
     ASSERT_EQ(found.outcome.plans.empty(), !best.has_value()) << round;
@@ -62,7 +62,7 @@ TEST(Alternatives, MixNoBoundsOfPlansThatMayRecomputeOtherStages) {
       if (!one.searched || !one.plan) continue;
       Problem allowed = problems[i];
       allowed.recompute = one.recompute;
-      const SearchOutcome best = search(allowed, small());
+      const Answer best = search(allowed, small());
       ASSERT_FALSE(best.plans.empty());
       EXPECT_LE(one.bound(), best.plans[0].estimate) << round;
       changed += one.recompute == Recompute::Choose;
@@ -80,7 +80,7 @@ TEST(Alternatives, AreNotRuledOutByBoundsThatKnowNoBuiltOrders) {
     Problem first = instance.problem(), second = instance.problem();
     second.schedules.push_back({family, first.schedules[0].ranks, 4, 1, {}, {}});
     const auto searcher = [&](const Problem& problem, const SearchOptions& options) {
-      SearchOutcome outcome;
+      Answer outcome;
       Priced plan{{.spec = problem.schedules[0]}};
       const bool one = problem.schedules.size() == first.schedules.size();
       const bool brief = options.iterations == small().iterations;
@@ -110,7 +110,7 @@ TEST(Alternatives, KeepTheBetterOfTwoSearchesOfAProblem) {
     std::map<const Problem*, Nanoseconds> first;
     const BestAlternative found = search_alternatives(
         problems, {.certificate = true}, [&](const Problem& problem, const SearchOptions& options) {
-          SearchOutcome outcome = search(problem, options);
+          Answer outcome = search(problem, options);
           if (outcome.plans.empty()) return outcome;
           if (++searches[&problem] == 1)
             first[&problem] = outcome.plans[0].estimate;

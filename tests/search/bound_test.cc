@@ -206,7 +206,7 @@ TEST(BranchAndBound, KeepsPlansThatJustFit) {
                                  placement_for(spec), all[random() % all.size()]);
     instance.memory_limit = plan.peak_memory;
     const Best best = brute_force(instance.problem(), spec);
-    const SearchOutcome outcome = search(instance.problem(), {.iterations = 30});
+    const Answer outcome = search(instance.problem(), {.iterations = 30});
     ASSERT_FALSE(outcome.plans.empty()) << round;
     ASSERT_EQ(static_cast<double>(outcome.plans[0].estimate.count()), best.time) << round;
     ASSERT_EQ(static_cast<double>(outcome.bound->time.count()), best.floor) << round;
@@ -288,7 +288,7 @@ TEST(StageCuts, AreLegalAndLetNoStageEndAfterTheStageBound) {
 }
 
 /// Times never rise with the work done, no bound is above the optimum, and both end at the plan.
-void expect_history(const SearchOutcome& outcome) {
+void expect_history(const Answer& outcome) {
   ASSERT_FALSE(outcome.history.empty());
   SearchStep before;
   for (const SearchStep& step : outcome.history) {
@@ -321,7 +321,7 @@ TEST(Search, EqualsBruteForceOverCutsAndSchedulesOnAThousandRandomProblems) {
     }
     SearchOptions options;
     options.iterations = 30, options.keep = 1;  // the others are rejected with their bounds
-    const SearchOutcome outcome = search(problem, options);
+    const Answer outcome = search(problem, options);
     if (best == kInfinite) {
       ++infeasible;
       ASSERT_TRUE(outcome.plans.empty()) << round;

@@ -31,11 +31,11 @@ TEST(BuiltOrders, PlansAreWhatTheySayAndNeverSlowerThanWithoutThem) {
     std::vector<ScheduleSpec> listed;
     for (int k = 0; k < 3; ++k)
       listed.push_back(random_spec(random, instance.ranks, instance.microbatches, {1, 2}));
-    const SearchOutcome without = search(instance.problem(listed), few_orders());
+    const Answer without = search(instance.problem(listed), few_orders());
     for (const ScheduleSpec& spec : {instance.built(1), instance.built(2), instance.folded()})
       listed.push_back(spec);
     const Problem problem = instance.problem(listed);
-    const SearchOutcome with = search(problem, few_orders());
+    const Answer with = search(problem, few_orders());
     if (!without.plans.empty()) {
       ASSERT_FALSE(with.plans.empty()) << round;
       EXPECT_LE(with.plans[0].estimate, without.plans[0].estimate) << round;
@@ -66,7 +66,7 @@ TEST(BuiltOrders, OfRecomputedStagesAreWhatTheySayAndFitWhereOthersDoNot) {
     const bool fits = !search(problem, few_orders()).plans.empty();
     for (const Recompute recompute : {Recompute::Full, Recompute::Choose}) {
       problem.recompute = recompute;
-      const SearchOutcome outcome = search(problem, few_orders());
+      const Answer outcome = search(problem, few_orders());
       if (outcome.plans.empty()) {
         EXPECT_FALSE(fits && recompute == Recompute::Choose) << round;
         continue;
@@ -106,7 +106,7 @@ TEST(BuiltOrders, AreFoundForManyMicrobatchesWhereASkipTakesLongerThanTheStagesB
   Candidates candidates(model, problem, {"1f1b", 3, 700, 1, {}, {}});
   ASSERT_TRUE(candidates.is_large());
   ASSERT_EQ(candidates.search_time(*model.cuts({{1, 3}})), std::numeric_limits<double>::infinity());
-  const SearchOutcome outcome = search(problem, {.iterations = 1});
+  const Answer outcome = search(problem, {.iterations = 1});
   ASSERT_FALSE(outcome.plans.empty());
   expect_as_told(problem, outcome.plans[0]);
 }
@@ -154,7 +154,7 @@ TEST(BuiltOrders, OfTooManyStagesDoNotLowerTheBound) {
     const std::size_t many = 1 + instance.layers.size() / instance.ranks;
     const Problem one = instance.problem({instance.built(1)});
     const Problem both = instance.problem({instance.built(1), instance.built(many)});
-    const SearchOutcome outcome = search(one, {.iterations = 10});
+    const Answer outcome = search(one, {.iterations = 10});
     if (outcome.plans.empty()) continue;
     ++plans;
     EXPECT_EQ(search(both, {.iterations = 10}).bound->time, outcome.bound->time) << round;
@@ -170,7 +170,7 @@ TEST(BuiltOrders, NothingFitsIsProvenWhereEvenOneMicrobatchDoesNot) {
   for (int round = 0; round < rounds; ++round) {
     const BuiltInstance instance = random_built_instance(random, 6, true);
     const ScheduleSpec spec = instance.built(1);
-    const SearchOutcome outcome = search(instance.problem({spec}), few_orders());
+    const Answer outcome = search(instance.problem({spec}), few_orders());
     // One microbatch, each rank with B or with I and W, whatever needs less.
     bool one_fits = false;
     const ScheduleSpec one{"gpipe", instance.ranks, 1, 1, {}, {}};
@@ -225,7 +225,7 @@ TEST(BuiltOrders, WhatIsSaidToLackIsTheLeastOfAllCuts) {
     const BuiltInstance instance = random_built_instance(random, 9, true);
     const ScheduleSpec spec = instance.built(1);
     const ScheduleSpec gpipe{"gpipe", instance.ranks, instance.microbatches, 1, {}, {}};
-    const SearchOutcome outcome = search(instance.problem({gpipe, spec}), {.iterations = 20});
+    const Answer outcome = search(instance.problem({gpipe, spec}), {.iterations = 20});
     if (!outcome.infeasible || !outcome.infeasible->proven) continue;
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     for_each_partition(instance.layers, spec.stages(), [&](const Partition& cuts) {
@@ -253,7 +253,7 @@ TEST(BuiltOrders, GivenCutsGetAnOrderWithinTheirMemory) {
     problem.cuts =
         equal_time_cuts(instance.layers, placement_for(problem.schedules[0]), instance.cluster);
     if (!problem.cuts) continue;
-    const SearchOutcome outcome = search(problem, few_orders());
+    const Answer outcome = search(problem, few_orders());
     if (outcome.plans.empty()) continue;
     ++built;
     ASSERT_TRUE(outcome.plans[0].order);
@@ -308,7 +308,7 @@ TEST(BuiltOrders, AreTheSameForAnyNumberOfThreads) {
                         ScheduleSpec{"1f1b", instance.ranks, instance.microbatches, 1, {}, {}}});
   SearchOptions one = few_orders(), three = few_orders();
   three.threads = 3;
-  const SearchOutcome a = search(problem, one), b = search(problem, three);
+  const Answer a = search(problem, one), b = search(problem, three);
   EXPECT_EQ(a.plans, b.plans);
   EXPECT_EQ(a.candidates, b.candidates);
 }

@@ -20,7 +20,7 @@ TEST(Certify, AcceptsTheProofsOfRandomProblemsAndNothingBetter) {
   int bounds = 0, nothing_fits = 0;
   for (int round = 0; round < 300; ++round) {
     const Instance instance = random_instance(random, 3);
-    const SearchOutcome outcome = certified_search(instance.problem());
+    const Answer outcome = certified_search(instance.problem());
     if (!outcome.certificate) continue;
     Certificate certificate = *outcome.certificate;
     const std::string refusal = tool::certify(certificate).refusal;
@@ -58,10 +58,10 @@ TEST(Certify, TreesInPartsGiveTheSamePlanBoundAndCertificateForAnyNumberOfThread
   for (int round = 0; round < 5; ++round) {
     const Instance instance = instance_with_trees(random);
     SearchOptions options{.iterations = 40, .certificate = true};
-    const SearchOutcome one = search(instance.problem(), options);
+    const Answer one = search(instance.problem(), options);
     for (const std::size_t threads : {2, 3}) {
       options.threads = threads;
-      const SearchOutcome many = search(instance.problem(), options);
+      const Answer many = search(instance.problem(), options);
       ASSERT_EQ(one.plans, many.plans) << round;
       ASSERT_EQ(one.bound, many.bound) << round;
       ASSERT_EQ(one.history, many.history) << round;
@@ -87,7 +87,7 @@ TEST(Certify, AcceptsTheProofsOfRecomputedPlansAndNothingBetter) {
     Instance instance = random_instance(random, 2);
     instance.recompute = round % 3 == 0 ? Recompute::Full : Recompute::Choose;
     for (Layer& layer : instance.layers.layers) layer.saved.value *= 3;
-    const SearchOutcome outcome = certified_search(instance.problem());
+    const Answer outcome = certified_search(instance.problem());
     if (!outcome.certificate) continue;
     Certificate certificate = *outcome.certificate;
     ASSERT_EQ(tool::certify(certificate).refusal, "") << round;
@@ -131,7 +131,7 @@ TEST(Certify, AcceptsTheProofsOfGivenCutsAndNothingBetter) {
     if (all.empty()) continue;
     Problem problem = instance.problem();
     problem.cuts = all[random() % all.size()];
-    const SearchOutcome outcome = certified_search(problem);
+    const Answer outcome = certified_search(problem);
     const double best = best_at_given_cuts(problem);
     if (outcome.plans.empty()) {
       EXPECT_TRUE(!outcome.infeasible->proven || best == std::numeric_limits<double>::infinity());
@@ -164,7 +164,7 @@ TEST(Certify, AcceptsTheProofsOfGivenCutsAndNothingBetter) {
     ASSERT_NE(tool::certify(certificate).refusal, "") << round;
     // Of other cuts it says nothing.
     problem.cuts.reset();
-    const SearchOutcome searched = certified_search(problem);
+    const Answer searched = certified_search(problem);
     slower_than_other_cuts += searched.plans[0].estimate < outcome.bound->time;
   }
   EXPECT_GT(listed, 12);
@@ -231,7 +231,7 @@ TEST(Certify, AcceptsTheProofsOfAnyOrderAndNothingBetterThanThePlan) {
       instance.schedules.push_back(
           {"zb_greedy", spec.ranks, spec.microbatches, stages_per_rank, {}, {}});
     instance.schedules.push_back({"zbv_greedy", spec.ranks, spec.microbatches, 2, {}, {}});
-    const SearchOutcome outcome = certified_search(instance.problem());
+    const Answer outcome = certified_search(instance.problem());
     if (outcome.plans.empty() || !outcome.plans[0].order) continue;
     ++built, folded += outcome.plans[0].spec.family == "zbv_greedy";
     ASSERT_TRUE(outcome.certificate) << round;
@@ -269,7 +269,7 @@ TEST(Certify, RefusesABoundOfAnyOrderOneNanosecondAboveWhatIsProvable) {
   instance.cluster = uniform_cluster(2, DeviceKind{}, {1e9}, Nanoseconds{0});
   instance.memory_limit = {Bytes{1 << 30}, Bytes{1 << 30}};
   instance.schedules = {{"zb_greedy", 2, 4, 1, {}, {}}};
-  const SearchOutcome outcome = certified_search(instance.problem());
+  const Answer outcome = certified_search(instance.problem());
   ASSERT_TRUE(outcome.certificate);
   Certificate certificate = *outcome.certificate;
   EXPECT_EQ(certificate.bound, 2600);
@@ -308,7 +308,7 @@ TEST(Certify, SplitsLoseNoCutsAndTreesMustCoverAll) {
   int trees = 0;
   for (int round = 0; round < 15; ++round) {
     const Instance instance = random_instance(random, 2);
-    const SearchOutcome outcome = certified_search(instance.problem());
+    const Answer outcome = certified_search(instance.problem());
     if (!outcome.certificate || !outcome.bound) continue;
     Certificate certificate = *outcome.certificate;
     std::erase_if(certificate.proofs,

@@ -7,7 +7,7 @@
 
 namespace pfeife {
 
-inline SearchOutcome certified_search(const Problem& problem) {
+inline Answer certified_search(const Problem& problem) {
   SearchOptions options;
   options.iterations = 30;
   options.certificate = true;

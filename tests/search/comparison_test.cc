@@ -58,10 +58,9 @@ TEST(Comparison, MoreStagesARankToChooseFromGiveNoSlowerPlan) {
     std::optional<Nanoseconds> before;
     for (std::size_t more = 1; more <= 3; ++more) {
       stages_per_rank.push_back(more);
-      const SearchOutcome found =
-          search(read.problem(
-                     search_set(instance.ranks, instance.microbatches, stages_per_rank, certified)),
-                 {});
+      const Answer found = search(read.problem(search_set(instance.ranks, instance.microbatches,
+                                                          stages_per_rank, certified)),
+                                  {});
       ASSERT_FALSE(found.plans.empty()) << instance.model;
       EXPECT_LE(found.plans[0].estimate, before.value_or(found.plans[0].estimate))
           << instance.model << ", V<=" << more;

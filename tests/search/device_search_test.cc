@@ -21,12 +21,12 @@ TEST(DeviceSearch, FindsTheBestOrderAndItsBoundHoldsForAll) {
     const Problem problem = instance.problem();
     std::optional<Nanoseconds> best;
     for_each_order(instance.devices(), [&](const DeviceOrder& order) {
-      const SearchOutcome outcome = search(with_devices(problem, order), few_moves());
+      const Answer outcome = search(with_devices(problem, order), few_moves());
       if (!outcome.plans.empty())
         best = std::min(best.value_or(Nanoseconds::max()), outcome.plans[0].estimate);
     });
     const BestDevices found = search_devices({problem}, few_moves(), search);
-    const SearchOutcome& outcome = found.found.outcome;
+    const Answer& outcome = found.found.outcome;
     ASSERT_EQ(outcome.plans.empty(), !best.has_value()) << round;
     proven += !best && outcome.infeasible && outcome.infeasible->proven;
     if (!best) continue;
@@ -68,8 +68,7 @@ TEST(DeviceSearch, FindsTheBridgesOfAScrambledClusterAgain) {
   for (int d = 0; d < 8; ++d) devices.emplace_back(d);
   const std::vector<ScheduleSpec> schedules{{"1f1b", 8, 8, 1, {}, {}}};
   const std::vector<Bytes> limit(8, Bytes{std::int64_t{1} << 34});
-  const SearchOutcome reference =
-      search({layers, sorted, schedules, devices, limit, std::nullopt}, {});
+  const Answer reference = search({layers, sorted, schedules, devices, limit, std::nullopt}, {});
   const Problem problem{layers, scrambled, schedules, devices, limit, std::nullopt};
   const BestDevices found = search_devices({problem}, {}, search);
   EXPECT_EQ(found.found.outcome.plans[0].estimate, reference.plans[0].estimate);

@@ -28,16 +28,15 @@ struct EffortInstance {
 };
 
 /// What each effort comes to.
-std::vector<SearchOutcome> outcomes(const Problem& problem, std::uint64_t seed) {
-  std::vector<SearchOutcome> found;
+std::vector<Answer> outcomes(const Problem& problem, std::uint64_t seed) {
+  std::vector<Answer> found;
   for (const std::size_t effort : kEfforts)
     found.push_back(search(problem, {.seed = seed, .iterations = effort}));
   return found;
 }
 
 /// Steps of the search without their bounds, which the outcome lowers to what the plan's class has.
-std::vector<std::pair<std::size_t, std::optional<Nanoseconds>>> steps(
-    const SearchOutcome& outcome) {
+std::vector<std::pair<std::size_t, std::optional<Nanoseconds>>> steps(const Answer& outcome) {
   std::vector<std::pair<std::size_t, std::optional<Nanoseconds>>> found;
   for (const SearchStep& step : outcome.history)
     if (found.empty() || found.back() != std::pair{step.candidates, step.best})
@@ -65,15 +64,15 @@ TEST(Effort, MoreIsNeverWorseAndBeginsWithWhatLessDoes) {
     }
     Problem problem = instance.problem(schedules, ranks, Bytes{1 << 30});
     if (round % 3 > 0) {
-      const SearchOutcome free = search(problem, {.iterations = 1});
+      const Answer free = search(problem, {.iterations = 1});
       for (Bytes& limit : problem.memory_limit)
         limit = Bytes{std::ranges::max(free.plans[0].peak_memory).value * 8 / 10};
     }
     problem.recompute =
         std::array{Recompute::None, Recompute::Choose, Recompute::None, Recompute::Full}[round % 4];
-    const std::vector<SearchOutcome> found = outcomes(problem, random());
+    const std::vector<Answer> found = outcomes(problem, random());
     for (std::size_t k = 1; k < found.size(); ++k) {
-      const SearchOutcome &less = found[k - 1], &more = found[k];
+      const Answer &less = found[k - 1], &more = found[k];
       const auto first = steps(less), all = steps(more);
       ASSERT_LE(first.size(), all.size()) << round << ", effort " << kEfforts[k];
       EXPECT_TRUE(std::ranges::equal(first, std::span(all).first(first.size())))
@@ -102,8 +101,8 @@ std::vector<ScheduleSpec> all_schedules(std::size_t ranks, std::size_t microbatc
 }
 
 /// Effort buys nothing once nothing can be found: no candidate more is looked at.
-void expect_no_work_for(const Problem& problem, const SearchOutcome& little) {
-  const SearchOutcome much = search(problem, {.iterations = 2000});
+void expect_no_work_for(const Problem& problem, const Answer& little) {
+  const Answer much = search(problem, {.iterations = 2000});
   EXPECT_EQ(much.candidates, little.candidates);
   EXPECT_EQ(much.plans, little.plans);
   EXPECT_EQ(much.bound, little.bound);
@@ -115,7 +114,7 @@ TEST(Effort, EndsWhenThePlanIsProvenTheBestOfAnyOrder) {
   const EffortInstance instance{random_layers(random, {.layers = 12}),
                                 random_cluster(random, 1, true)};
   const Problem problem = instance.problem(all_schedules(1, 3), 1, Bytes{1 << 30});
-  const SearchOutcome little = search(problem, {.iterations = 10});
+  const Answer little = search(problem, {.iterations = 10});
   ASSERT_FALSE(little.plans.empty());
   ASSERT_EQ(little.bound->time, little.plans[0].estimate);
   expect_no_work_for(problem, little);
@@ -127,7 +126,7 @@ TEST(Effort, EndsWhenNothingIsProvenToFit) {
   const EffortInstance instance{random_layers(random, {.layers = 12}),
                                 random_cluster(random, 2, true)};
   const Problem problem = instance.problem(all_schedules(2, 4), 2, Bytes{1});
-  const SearchOutcome little = search(problem, {.iterations = 10});
+  const Answer little = search(problem, {.iterations = 10});
   ASSERT_TRUE(little.infeasible && little.infeasible->proven);
   expect_no_work_for(problem, little);
 }
@@ -152,15 +151,15 @@ TEST(Effort, MoreSchedulesToChooseFromAreNeverWorseThanABuiltOneAlone) {
     all.push_back({"zb1p", ranks, microbatches, 2, {}, {}});
     for (int k = 0; k < 3; ++k) all.push_back(random_spec(random, ranks, microbatches, {1, 2}));
     Problem problem = instance.problem(all, ranks, Bytes{1 << 30});
-    const SearchOutcome free = search(problem, {.iterations = 1});
+    const Answer free = search(problem, {.iterations = 1});
     if (round % 3 > 0)
       for (Bytes& limit : problem.memory_limit)
         limit = Bytes{std::ranges::max(free.plans[0].peak_memory).value * 8 / 10};
     const SearchOptions options{.seed = random(), .iterations = 20};
-    const SearchOutcome together = search(problem, options);
+    const Answer together = search(problem, options);
     for (const ScheduleSpec& spec : built) {
       problem.schedules = {spec};
-      const SearchOutcome alone = search(problem, options);
+      const Answer alone = search(problem, options);
       if (alone.plans.empty()) continue;
       ++fits;
       ASSERT_FALSE(together.plans.empty()) << round;
@@ -189,17 +188,17 @@ TEST(Effort, AllFamiliesTogetherAreNeverWorseThanOneOfThem) {
     Problem problem = instance.problem(search_set(ranks, microbatches, stages_per_rank, names),
                                        ranks, Bytes{1 << 30});
     if (round % 2 == 1) {
-      const SearchOutcome free = search(problem, {.iterations = 1});
+      const Answer free = search(problem, {.iterations = 1});
       for (Bytes& limit : problem.memory_limit)
         limit = Bytes{std::ranges::max(free.plans[0].peak_memory).value * 8 / 10};
     }
     const SearchOptions options{.seed = random(), .iterations = 20};
-    const SearchOutcome together = search(problem, options);
+    const Answer together = search(problem, options);
     for (const std::string& name : names) {
       problem.schedules =
           search_set(ranks, microbatches, stages_per_rank, std::vector<std::string>{name});
       if (problem.schedules.empty()) continue;
-      const SearchOutcome alone = search(problem, options);
+      const Answer alone = search(problem, options);
       if (alone.plans.empty()) continue;
       ++fits;
       ASSERT_FALSE(together.plans.empty()) << round << " " << name;

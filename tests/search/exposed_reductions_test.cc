@@ -86,7 +86,7 @@ TEST(ExposedReductions, NoBoundIsAboveTheBestOfAllCutsAndTheJudgeAgrees) {
     double least = std::numeric_limits<double>::infinity();
     for (const ScheduleSpec& spec : instance.schedules)
       least = std::min(least, brute_force(problem, spec).time);
-    const SearchOutcome outcome = certified_search(problem);
+    const Answer outcome = certified_search(problem);
     if (outcome.bound) {
       ++bounds;
       EXPECT_LE(static_cast<double>(outcome.bound->time.count()), least) << round;

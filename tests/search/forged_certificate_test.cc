@@ -79,7 +79,7 @@ TEST(Certify, RefusesEveryCorruptedNumberAndIsNotFooledByForgedOnes) {
   for (int round = 0; round < 8; ++round) {
     Instance instance = random_instance(random, 2);
     instance.recompute = static_cast<Recompute>(round % 3);
-    const SearchOutcome outcome = certified_search(instance.problem());
+    const Answer outcome = certified_search(instance.problem());
     if (outcome.certificate) forge(*outcome.certificate, forgeries);
   }
   EXPECT_GT(forgeries.tried, 1000);

@@ -103,7 +103,7 @@ TEST(HiddenCollectives, AreABoundWhereTheyAreLongerThanCompute) {
   EXPECT_GE(work_bound(problem), 112);
   const double least = brute_force(problem, spec).time;
   EXPECT_LE(work_bound(problem), least);
-  const SearchOutcome outcome = search(problem, {});
+  const Answer outcome = search(problem, {});
   ASSERT_TRUE(outcome.bound);
   EXPECT_GE(outcome.bound->time, Ns{112});
 }
@@ -128,7 +128,7 @@ TEST(HiddenCollectives, NoBoundIsAboveTheBestOfAllCutsAndPlansTakeWhatTheySay) {
     double least = std::numeric_limits<double>::infinity();
     for (const ScheduleSpec& spec : instance.schedules)
       least = std::min(least, brute_force(problem, spec).time);
-    const SearchOutcome outcome = search(problem, {.keep = 3});
+    const Answer outcome = search(problem, {.keep = 3});
     if (outcome.bound) {
       ++bounds;
       EXPECT_LE(static_cast<double>(outcome.bound->time.count()), least) << round;

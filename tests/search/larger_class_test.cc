@@ -36,7 +36,7 @@ TEST(Search, PlansAreNotSlowerWhereMoreLoopsMayBeChosen) {
   for (const std::size_t v : {1U, 2U, 3U}) {
     stages_per_rank.push_back(v);
     vit.problem.schedules = search_set(kRanks, kMicrobatches, stages_per_rank, vit.names);
-    const SearchOutcome outcome = search(vit.problem, {.iterations = 100});
+    const Answer outcome = search(vit.problem, {.iterations = 100});
     ASSERT_FALSE(outcome.plans.empty());
     EXPECT_LE(outcome.plans[0].estimate, best) << v;
     best = outcome.plans[0].estimate;
@@ -49,7 +49,7 @@ TEST(Search, HasACertificateAndNoBoundBelowThatOfAnyOrderHoweverSmallTheBudget) 
   Vit vit(kRanks);
   vit.problem.schedules =
       search_set(kRanks, kMicrobatches, std::vector<std::size_t>{2, 3}, vit.names);
-  const SearchOutcome outcome = search(vit.problem, {.iterations = 1, .certificate = true});
+  const Answer outcome = search(vit.problem, {.iterations = 1, .certificate = true});
   ASSERT_TRUE(outcome.certificate);
   EXPECT_EQ(outcome.certificate->bound, outcome.bound->time.count());
   EXPECT_GT(std::ranges::count(outcome.certificate->proofs, true, &CertifiedProof::any_order), 0);

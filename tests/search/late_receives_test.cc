@@ -55,7 +55,7 @@ TEST(LateReceives, LetAFasterPlanFitThanAnyThatReceivesAsSoonAsReady) {
       search_set(2, 4, std::vector<std::size_t>{1}, std::vector<std::string>{"gpipe", "1f1b"}),
       {DeviceId{0}, DeviceId{1}},
       std::vector<Bytes>(2, Bytes{136'000'000})};
-  const SearchOutcome late = search(problem, {.certificate = true});
+  const Answer late = search(problem, {.certificate = true});
   ASSERT_FALSE(late.plans.empty());
   const Priced& plan = late.plans.front();
   EXPECT_EQ(plan.estimate, ms{310});
@@ -69,7 +69,7 @@ TEST(LateReceives, LetAFasterPlanFitThanAnyThatReceivesAsSoonAsReady) {
   certificate.bound = plan.estimate.count() + 1;  // as if the plan did not fit
   EXPECT_NE(tool::certify(certificate).refusal, "");
   problem.receives = Receives::AsReady;
-  const SearchOutcome ready = search(problem, {.certificate = true});
+  const Answer ready = search(problem, {.certificate = true});
   EXPECT_GT(ready.plans.front().estimate, ms{370});
   EXPECT_EQ(ready.plans.front().receives, Receives::AsReady);
   EXPECT_LE(ready.bound->time, plan.estimate) << "the bound is of every way to receive";
@@ -105,7 +105,7 @@ TEST(LateReceives, AreFoundWhereverNothingElseFits) {
     ++needed;
     const Problem problem{
         layers, cluster, specs, {DeviceId{0}, DeviceId{1}}, std::vector<Bytes>(2, late_least)};
-    const SearchOutcome outcome = search(problem, {.certificate = true});
+    const Answer outcome = search(problem, {.certificate = true});
     found += !outcome.plans.empty();
     if (outcome.plans.empty()) {
       EXPECT_FALSE(outcome.infeasible->proven) << round;

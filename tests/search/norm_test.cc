@@ -74,7 +74,7 @@ TEST(Norm, OfTwoRanksByHand) {
   const TwoRanks two;
   for (const auto& [norm, step] :
        {std::pair{StepNorm::None, 29}, {StepNorm::Finite, 28 + 4 + 7}, {StepNorm::Clipped, 134}}) {
-    const SearchOutcome outcome = search(two.problem(norm), {.certificate = true});
+    const Answer outcome = search(two.problem(norm), {.certificate = true});
     ASSERT_EQ(outcome.plans.size(), 1u);
     EXPECT_EQ(outcome.plans[0].estimate, ns(step));
     EXPECT_EQ(outcome.bound->time, ns(step));
@@ -154,7 +154,7 @@ TEST(Norm, IsInPlansBoundsAndCertificatesAsBruteForceHasThem) {
       if (best.time < least) least = best.time, at = best.at;
       floor = std::min(floor, best.floor);
     }
-    const SearchOutcome outcome = certified_search(problem);
+    const Answer outcome = certified_search(problem);
     ASSERT_EQ(outcome.plans.empty(), least == kInfinite) << round;
     if (outcome.certificate) {
       ++certificates;
@@ -176,7 +176,7 @@ TEST(Norm, IsInPlansBoundsAndCertificatesAsBruteForceHasThem) {
     }
     Problem without = problem;
     without.norm = StepNorm::None;
-    const SearchOutcome blind = search(without, {.iterations = 30});
+    const Answer blind = search(without, {.iterations = 30});
     other_without += std::ranges::find(at, blind.plans.at(0).partition) == at.end();
   }
   EXPECT_GT(bounds, 150);
@@ -196,7 +196,7 @@ TEST(Norm, IsInOrdersThatAreBuiltForTheCosts) {
     instance.schedules = {{"zb_greedy", listed.ranks, listed.microbatches, 1, {}, {}}};
     for (Bytes& limit : instance.memory_limit) limit = Bytes{1 << 30};
     const Problem problem = instance.problem();
-    const SearchOutcome outcome = search(problem, {.iterations = 10});
+    const Answer outcome = search(problem, {.iterations = 10});
     if (outcome.plans.empty()) continue;
     ++built;
     const Priced& plan = outcome.plans[0];

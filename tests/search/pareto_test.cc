@@ -50,7 +50,7 @@ std::size_t points_of_searches(const std::vector<ScheduleSpec>& schedules) {
                           {DeviceId{0}, DeviceId{1}},
                           {Bytes{1 << 30}, Bytes{1 << 30}},
                           std::nullopt};
-    const SearchOutcome outcome = search(problem, {.keep = 1, .iterations = 20});
+    const Answer outcome = search(problem, {.keep = 1, .iterations = 20});
     if (outcome.front.empty()) {
       ADD_FAILURE() << "no front " << round;
       continue;

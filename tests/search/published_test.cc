@@ -116,13 +116,13 @@ Problem problem(const Layers& layers, const Cluster& cluster, std::size_t ranks,
 TEST(Search, FindsAndProvesTheOptimaOfFigure4) {
   const Layers layers = fifteen_operators();
   const Cluster cluster = free_links(3);
-  const SearchOutcome late =
+  const Answer late =
       search(problem(layers, cluster, 3, {looped_spec(3, 3, 0)}, Bytes{1 << 30}), {});
   ASSERT_FALSE(late.plans.empty());
   EXPECT_EQ(late.plans[0].estimate, ns{72});
   EXPECT_EQ(late.plans[0].partition, (Partition{{5, 10}}));
   EXPECT_EQ(late.bound->time, ns{72});
-  const SearchOutcome early = search(
+  const Answer early = search(
       problem(layers, cluster, 3,
               {looped_spec(3, 3, 0), looped_spec(3, 3, 1), looped_spec(3, 3, 2)}, Bytes{1 << 30}),
       {});
@@ -135,7 +135,7 @@ TEST(Search, SaysWhichRankLacksHowMuchWhenNothingFits) {
   for (Layer& layer : layers.layers) layer.saved = Bytes{10};
   layers.parameters.push_back({"w", Bytes{100}, Bytes{100}, Bytes{200}, {LayerId{14}}, {ns{0}}});
   const Cluster cluster = free_links(3);
-  const SearchOutcome outcome =
+  const Answer outcome =
       search(problem(layers, cluster, 3, {looped_spec(3, 3, 0)}, Bytes{300}), {});
   EXPECT_TRUE(outcome.plans.empty());
   ASSERT_TRUE(outcome.infeasible);
@@ -149,7 +149,7 @@ TEST(Search, MovesCutsToFitTheMemory) {
   for (std::size_t l = 0; l < 15; ++l) layers.layers[l].saved = Bytes{l < 5 ? 100 : 1};
   const Cluster cluster = free_links(3);
   // 5:5:5 needs 1500 on rank 0: three microbatches in flight.
-  const SearchOutcome outcome =
+  const Answer outcome =
       search(problem(layers, cluster, 3, {looped_spec(3, 3, 0)}, Bytes{1100}), {});
   ASSERT_FALSE(outcome.plans.empty());
   EXPECT_LE(outcome.plans[0].partition.cuts[0], 2);
@@ -164,7 +164,7 @@ TEST(Search, GivesTheSameAnswerForAnyNumberOfThreads) {
               {looped_spec(3, 3, 0), looped_spec(3, 3, 1), looped_spec(3, 3, 2)}, Bytes{1 << 30});
   SearchOptions one, four;
   four.threads = 4;
-  const SearchOutcome a = search(p, one), b = search(p, four);
+  const Answer a = search(p, one), b = search(p, four);
   EXPECT_EQ(a.plans, b.plans);
   EXPECT_EQ(a.candidates, b.candidates);
 }

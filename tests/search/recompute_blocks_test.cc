@@ -95,7 +95,7 @@ TEST(RecomputeBlocks, AreTheBestSubsetOfAllOnTinyProblems) {
     const Problem problem = instance.problem(Recompute::Blocks);
     const double best = brute_force_blocks(problem);
     const double none = brute_force(instance.problem(Recompute::None), instance.schedules[0]).time;
-    const SearchOutcome outcome = search(problem, {.iterations = 30});
+    const Answer outcome = search(problem, {.iterations = 30});
     if (best == kNoStep) {
       ++never;
       EXPECT_TRUE(outcome.plans.empty()) << round;
@@ -128,7 +128,7 @@ TEST(RecomputeBlocks, AreNeverBoundedAboveTheBestAndFitWhereNotAllAreTried) {
     for (int l = 1; l < 8; ++l) instance.blocks.push_back({LayerId{l}, LayerId{l}});
     const Problem problem = instance.problem(Recompute::Blocks);
     const double best = brute_force_blocks(problem);
-    const SearchOutcome outcome = search(problem, {.iterations = 30});
+    const Answer outcome = search(problem, {.iterations = 30});
     if (outcome.plans.empty()) {
       missed += best < kNoStep;
       EXPECT_TRUE(best == kNoStep || !outcome.infeasible->proven) << round;
@@ -168,7 +168,7 @@ BlockInstance one_rank(const std::vector<std::pair<int, int>>& saved_and_forward
 }
 
 std::vector<LayerRange> chosen_blocks(const BlockInstance& instance) {
-  const SearchOutcome outcome = search(instance.problem(Recompute::Blocks), {.iterations = 30});
+  const Answer outcome = search(instance.problem(Recompute::Blocks), {.iterations = 30});
   return outcome.plans.empty() ? std::vector<LayerRange>{}
                                : outcome.plans.front().recomputed.blocks;
 }
@@ -195,8 +195,8 @@ TEST(RecomputeBlocks, AreNoneWithoutPressureAndThePlanIsTheSame) {
   for (int round = 0; round < 10; ++round) {
     BlockInstance instance = random_block_instance(random, 8, 8);
     instance.limit = Bytes{1 << 30};
-    const SearchOutcome none = search(instance.problem(Recompute::None), {.iterations = 30});
-    const SearchOutcome blocks = search(instance.problem(Recompute::Blocks), {.iterations = 30});
+    const Answer none = search(instance.problem(Recompute::None), {.iterations = 30});
+    const Answer blocks = search(instance.problem(Recompute::Blocks), {.iterations = 30});
     EXPECT_EQ(none.plans, blocks.plans);
     EXPECT_EQ(none.bound->time, blocks.bound->time);
   }
@@ -213,8 +213,8 @@ TEST(RecomputeBlocks, AreNeverWorseThanTheChoiceOfStages) {
       instance.blocks[b].last = b + 1 == instance.blocks.size()
                                     ? LayerId{layers - 1}
                                     : LayerId{instance.blocks[b + 1].first.value - 1};
-    const SearchOutcome stages = search(instance.problem(Recompute::Choose), {.iterations = 30});
-    const SearchOutcome blocks = search(instance.problem(Recompute::Blocks), {.iterations = 30});
+    const Answer stages = search(instance.problem(Recompute::Choose), {.iterations = 30});
+    const Answer blocks = search(instance.problem(Recompute::Blocks), {.iterations = 30});
     if (blocks.plans.empty()) {
       EXPECT_TRUE(stages.plans.empty()) << round;
       continue;

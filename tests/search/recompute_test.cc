@@ -77,7 +77,7 @@ TEST(Recompute, IsTheBestChoiceOfAllOnTinyProblems) {
     for (const Recompute mode : {Recompute::None, Recompute::Full, Recompute::Choose}) {
       const Problem problem = instance.problem(mode);
       const std::int64_t best = mode == Recompute::None ? none : brute_force(problem);
-      const SearchOutcome outcome = search(problem, {.iterations = 30});
+      const Answer outcome = search(problem, {.iterations = 30});
       if (best == kNever) {
         EXPECT_TRUE(outcome.plans.empty()) << round;
         ASSERT_TRUE(outcome.infeasible) << round;
@@ -109,7 +109,7 @@ TEST(Recompute, ExceptTheLastMicrobatchIsTheBestChoiceOfAllOnTinyProblems) {
       Problem problem = instance.problem(mode);
       problem.recompute_except_last = true;
       const std::int64_t best = brute_force(problem);
-      const SearchOutcome outcome = search(problem, {.iterations = 30, .certificate = true});
+      const Answer outcome = search(problem, {.iterations = 30, .certificate = true});
       EXPECT_FALSE(outcome.certificate) << "none speaks of microbatches that differ";
       if (best == kNever) {
         EXPECT_TRUE(outcome.plans.empty()) << round;
@@ -139,7 +139,7 @@ TEST(Recompute, ExceptLastIsNeverBoundedAboveTheBestChoiceWhereNotAllAreTried) {
       Problem problem = instance.problem(mode);
       problem.recompute_except_last = true;
       const std::int64_t best = brute_force(problem);
-      const SearchOutcome outcome = search(problem, {.iterations = 30});
+      const Answer outcome = search(problem, {.iterations = 30});
       if (outcome.plans.empty()) {
         EXPECT_TRUE(best == kNever || !outcome.infeasible->proven) << round;
         continue;
@@ -171,7 +171,7 @@ TEST(Recompute, NeverBoundsAboveTheBestChoiceWhereNotAllAreTried) {
     const RecomputedCase instance = random_recomputed_case(random, 9, 2, {4});  // eight stages
     const Problem problem = instance.problem(Recompute::Choose);
     const std::int64_t best = brute_force(problem);
-    const SearchOutcome outcome = search(problem, {.iterations = 30});
+    const Answer outcome = search(problem, {.iterations = 30});
     if (outcome.plans.empty()) {
       EXPECT_TRUE(best == kNever || !outcome.infeasible->proven) << round;
       continue;
@@ -241,7 +241,7 @@ TEST(Recompute, OfGivenCutsIsNeverBoundedAboveTheBestChoice) {
       if (!problem.cuts || random() % 4 == 0) problem.cuts = cuts;
     });
     const double best = best_at_given_cuts(problem);
-    const SearchOutcome outcome = search(problem, {});
+    const Answer outcome = search(problem, {});
     if (outcome.plans.empty()) {
       const bool none = best == std::numeric_limits<double>::infinity();
       ASSERT_TRUE(none || !outcome.infeasible->proven) << round;
@@ -261,8 +261,8 @@ TEST(Recompute, WithoutPressureNothingIsRecomputedAndThePlanIsTheSame) {
   for (int round = 0; round < 20; ++round) {
     RecomputedCase instance = random_recomputed_case(random, 8, 2, {1, 2});
     instance.limit = Bytes{1 << 30};
-    const SearchOutcome none = search(instance.problem(Recompute::None), {.iterations = 30});
-    const SearchOutcome choose = search(instance.problem(Recompute::Choose), {.iterations = 30});
+    const Answer none = search(instance.problem(Recompute::None), {.iterations = 30});
+    const Answer choose = search(instance.problem(Recompute::Choose), {.iterations = 30});
     EXPECT_EQ(none.plans, choose.plans);
     EXPECT_EQ(none.bound->time, choose.bound->time);
   }

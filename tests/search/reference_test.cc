@@ -93,7 +93,7 @@ TEST(Reference, FindsTheOptimaOfFigure4) {
   for (int r = 0; r < 3; ++r) problem.device_of_rank.emplace_back(r);
   problem.memory_limit.assign(3, Bytes{1 << 20});
   problem.schedules = {ScheduleSpec{"looped", 3, 3, 1, 3, {0}}};
-  SearchOutcome outcome = reference_search(problem);
+  Answer outcome = reference_search(problem);
   ASSERT_FALSE(outcome.plans.empty());
   EXPECT_EQ(outcome.plans[0].estimate, Nanoseconds{72});
   EXPECT_EQ(outcome.plans[0].partition, (Partition{{5, 10}}));
@@ -120,12 +120,12 @@ TEST(Reference, PlansAreWhatTheySayFitAndAreNeverBetterThanOurs) {
     }
     problem.memory_rule = round % 3 == 0 ? MemoryRule::Reference : MemoryRule::Lifetimes;
     problem.schedules = reference_set(ranks, microbatches, {1 + random() % 2});
-    const SearchOutcome outcome = reference_search(problem);
+    const Answer outcome = reference_search(problem);
     if (outcome.plans.empty()) continue;
     ++found;
     const Priced& plan = outcome.plans[0];
     expect_as_told(problem, plan);
-    const SearchOutcome ours = search(problem, {.iterations = 30});
+    const Answer ours = search(problem, {.iterations = 30});
     ASSERT_FALSE(ours.plans.empty());
     EXPECT_LE(ours.plans[0].estimate, plan.estimate) << round;
   }

@@ -45,7 +45,7 @@ TEST(SearchSteps, NoneMakesTheBestPlanSlowerOrTheBoundLower) {
       }
       before = step;
     };
-    const SearchOutcome outcome = search(instance.problem(), options);
+    const Answer outcome = search(instance.problem(), options);
     if (!outcome.plans.empty()) {
       EXPECT_EQ(outcome.plans[0].estimate, *before->best) << round;
     }
@@ -76,7 +76,7 @@ TEST(SearchSteps, EachMayBeLeftOutAndPlanAndBoundAreStillRight) {
       options.left_out = {std::string(name)};
       bool done = false;
       options.after_step = [&](const SearchStepDone& step) { done = done || step.name == name; };
-      const SearchOutcome outcome = search(instance.problem(), options);
+      const Answer outcome = search(instance.problem(), options);
       EXPECT_EQ(done, name == "start") << "the first step is always done";
       for (const Priced& plan : outcome.plans) {
         ++plans;

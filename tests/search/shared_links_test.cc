@@ -142,11 +142,11 @@ TEST(SharedLinks, NothingThatWasAskedForOrTimedIsFasterThanTheFirst) {
     const Nanoseconds best = found.plans.front().time.shared;
     for (const Priced& plan : timed) EXPECT_LE(best, instance.time(plan, 0.5).shared);
     for (const TimedPlan& plan : found.plans) {
-      EXPECT_EQ(plan.time, instance.time(plan.plan, 0.5));
-      const Prices again = evaluate(instance.layers, instance.cluster, compute_only(plan.plan),
-                                    placement_for(plan.plan.spec), plan.plan.partition);
-      EXPECT_EQ(plan.plan.estimate, again.estimate);
-      EXPECT_EQ(plan.plan.peak_memory, again.peak_memory);
+      EXPECT_EQ(plan.time, instance.time(plan, 0.5));
+      const Prices again = evaluate(instance.layers, instance.cluster, compute_only(plan),
+                                    placement_for(plan.spec), plan.partition);
+      EXPECT_EQ(plan.estimate, again.estimate);
+      EXPECT_EQ(plan.peak_memory, again.peak_memory);
     }
   }
 }
@@ -182,7 +182,7 @@ TEST(SharedLinks, WhereTheyDoNotBindOnlyKnownPlansAreTimed) {
   const SharedLinksOutcome found = fastest_with_shared_links(
       problem, known, {}, {.iterations = kLittleEffort}, instance.simulator(0, &timed));
   EXPECT_FALSE(found.links_bind);
-  EXPECT_EQ(found.plans.front().plan, known.front());
+  EXPECT_EQ(found.plans.front(), known.front());
   for (const Priced& plan : timed) EXPECT_THAT(known, ::testing::Contains(plan));
 }
 

@@ -42,7 +42,7 @@ TEST(TightOrders, AgainstAllOrdersOfAllCuts) {
     const ScheduleSpec spec = instance.built(1);
     Problem problem = instance.problem({spec});
     problem.receives = Receives::AsReady;
-    const SearchOutcome free = search(problem, {.iterations = 30});
+    const Answer free = search(problem, {.iterations = 30});
     if (free.plans.empty()) continue;
     for (std::size_t r = 0; r < instance.ranks; ++r)
       problem.memory_limit[r] =
@@ -50,7 +50,7 @@ TEST(TightOrders, AgainstAllOrdersOfAllCuts) {
     const Best best = best_of_all_orders(problem, spec);
     if (best.at.empty()) continue;
     const auto time = [&] {
-      const SearchOutcome outcome = search(problem, {.iterations = 100});
+      const Answer outcome = search(problem, {.iterations = 100});
       EXPECT_FALSE(outcome.plans.empty()) << round;
       return outcome.plans.empty() ? 0 : static_cast<double>(outcome.plans[0].estimate.count());
     };
@@ -89,7 +89,7 @@ TEST(TightOrders, AreOnAverageAsFastAsTheBestOfOneBuiltForEachOfAllCuts) {
     for_each_partition(instance.layers, instance.ranks, [&](const Partition& cuts) {
       best = std::min(best, build_on_cuts(model, problem, spec, *model.cuts(cuts))->best_time());
     });
-    const SearchOutcome built = search(problem, {.iterations = 100});
+    const Answer built = search(problem, {.iterations = 100});
     if (best == std::numeric_limits<double>::infinity()) continue;
     ASSERT_FALSE(built.plans.empty()) << round;
     ++compared, ratios += static_cast<double>(built.plans[0].estimate.count()) / best;

@@ -14,8 +14,8 @@ struct Told {
   bool proven = false;  ///< that nothing fits
   std::int64_t lacks = 1;
 
-  SearchOutcome outcome() const {
-    SearchOutcome found;
+  Answer outcome() const {
+    Answer found;
     found.candidates = 7;
     if (!time) {
       found.infeasible = Infeasible{.needed = Bytes{lacks}, .proven = proven};
@@ -107,7 +107,11 @@ TEST(Alternatives, CountThoseThatMayYetBeBestAndWereSearchedBrieflyAlone) {
   const auto left = [](std::size_t problems, std::int64_t last_bound) {
     std::vector<std::vector<Told>> told(problems, {Told{100, 90}});
     told.back() = {Told{200, last_bound}};
-    return MadeUp(std::vector<std::int64_t>(problems, 10)).choose(told).left;
+    std::size_t count = 0;
+    for (const Unfinished& one :
+         MadeUp(std::vector<std::int64_t>(problems, 10)).choose(told).outcome.unfinished)
+      count += one.left;
+    return count;
   };
   EXPECT_EQ(left(1, 90), 0U);
   EXPECT_EQ(left(4, 90), 0U);

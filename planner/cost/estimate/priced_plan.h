@@ -7,19 +7,11 @@
 
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
-#include "planner/ir/result/plan.h"
+#include "planner/ir/result/contestant.h"
 #include "planner/ir/result/priced.h"
 #include "planner/ir/schedule/dependency_graph.h"
-#include "planner/ir/schedule/stage_costs.h"
-#include "planner/ir/trace/trace.h"
 
 namespace pfeife {
-
-struct PricedPlan {
-  Plan plan;
-  StageCosts costs;
-  Trace estimated;  ///< with the memory of every rank
-};
 
 /// Fills in what follows from the choices in `plan` (partition, spec, placement, recomputed,
 /// schedule): digests, order, names of the cuts, estimate and peak memory, and the transfers of a

@@ -8,7 +8,7 @@
 namespace pfeife {
 namespace {
 
-using Plan = PlanSettings;
+using Wishes = PlanSettings;
 
 /// Names of schedule families, each once.
 Kind<std::vector<std::string>> family_names(std::vector<std::string> families) {
@@ -62,7 +62,7 @@ Kind<std::string> order_name(const ListContext& context) {
   return kind;
 }
 
-void read_rank_devices(const YamlNode& node, Plan& plan) {
+void read_rank_devices(const YamlNode& node, Wishes& plan) {
   if (node.is_scalar() && node.as_string() == "search") {
     plan.search_devices = true;
     return;
@@ -71,20 +71,20 @@ void read_rank_devices(const YamlNode& node, Plan& plan) {
   plan.devices = device_list(node);
 }
 
-YamlValue rank_devices_value(const Plan& plan) {
+YamlValue rank_devices_value(const Wishes& plan) {
   if (plan.search_devices) return yaml_scalar("search");
   if (plan.devices.empty()) return {};
   return list_value(plan.devices, [](DeviceId device) { return yaml_scalar(to_string(device)); });
 }
 
 /// A file in place of what the search would find.
-Field<Plan> given_file(const std::string& key, std::optional<std::filesystem::path> Plan::*file,
-                       const ListContext& context, std::string about) {
+Field<Wishes> given_file(const std::string& key, std::optional<std::filesystem::path> Wishes::*file,
+                         const ListContext& context, std::string about) {
   return {key, "a file", std::move(about),
-          [key, file, context](const YamlNode& node, Plan& plan) {
+          [key, file, context](const YamlNode& node, Wishes& plan) {
             plan.*file = input_file(node, *context.folder, "plan." + key, *context.config);
           },
-          [key, file, context](const Plan& plan) {
+          [key, file, context](const Wishes& plan) {
             return plan.*file
                        ? yaml_string(file_name(*context.config, "plan." + key, *(plan.*file)))
                        : YamlValue{};
@@ -92,7 +92,8 @@ Field<Plan> given_file(const std::string& key, std::optional<std::filesystem::pa
 }
 
 /// The keys that go together: those of a given plan, of a given schedule, of the reference, or all.
-FieldList<Plan> keys_beside(const FieldList<Plan>& all, bool file, bool schedule, bool reference) {
+FieldList<Wishes> keys_beside(const FieldList<Wishes>& all, bool file, bool schedule,
+                              bool reference) {
   if (file) return all.only({"file", "reserve"});
   if (schedule) return all.only({"schedule", "cuts", "reserve", "devices"});
   if (reference) return all.only({"stages_per_rank", "search", "reserve", "devices"});
@@ -111,69 +112,71 @@ std::vector<std::int32_t> cut_list(const YamlNode& node) {
   return cuts;
 }
 
-FieldList<Plan> plan_fields(const ListContext& context) {
-  auto cuts_at = field("cuts_at", &Plan::at_blocks, cuts_at_words(),
+FieldList<Wishes> plan_fields(const ListContext& context) {
+  auto cuts_at = field("cuts_at", &Wishes::at_blocks, cuts_at_words(),
                        "where cuts may lie. Between two [blocks](recomputation.md) one value "
                        "passes (no residual), and a submodule that is called once ends or begins. "
                        "Of archives");
-  cuts_at.value = [value = cuts_at.value](const Plan& plan) {
+  cuts_at.value = [value = cuts_at.value](const Wishes& plan) {
     return plan.for_torch ? YamlValue{} : value(plan);  // `for` says it
   };
   return {
-      field("families", &Plan::families,
+      field("families", &Wishes::families,
             family_names(context.rules ? context.rules->families : std::vector<std::string>{}),
             "schedules among which the plan is chosen, by their [names]"
             "(../../planner/schedules/README.md). `certified`: round-robin placement and an order "
             "that does not depend on costs, for the tight bounds. A named family that cannot do a "
             "case is an error with the nearest N that it can")
           .always(),
-      field("stages_per_rank", &Plan::stages_per_rank, numbers_once(),
+      field("stages_per_rank", &Wishes::stages_per_rank, numbers_once(),
             "V, numbers of stages a rank to try")
           .always(),
-      field("search", &Plan::reference, word<bool>({{"planner", false}, {"reference", true}}),
+      field("search", &Wishes::reference, word<bool>({{"planner", false}, {"reference", true}}),
             "`reference`: the algorithm of Pfeife (ICML 2025) with its schedules (`looped`), cuts, "
             "stopping rules and memory formula (85 % of a device), for comparisons. No bound")
           .always(),
-      field("iterations", &Plan::iterations, effort(), "effort of the search").always(),
-      cuts_field<Plan>({{"search", Plan::Cuts::Search}, {"each_layer", Plan::Cuts::EachLayer}},
-                       "`each_layer`: a stage ends after every layer after which the model may be "
-                       "cut. Each cut of a list is the number of the layer that it lies after; the "
-                       "bound is then of these cuts")
+      field("iterations", &Wishes::iterations, effort(), "effort of the search").always(),
+      cuts_field<Wishes>(
+          {{"search", Wishes::Cuts::Search}, {"each_layer", Wishes::Cuts::EachLayer}},
+          "`each_layer`: a stage ends after every layer after which the model may be "
+          "cut. Each cut of a list is the number of the layer that it lies after; the "
+          "bound is then of these cuts")
           .always(),
-      field("recompute", &Plan::recompute,
+      field("recompute", &Wishes::recompute,
             word(words_of<Recompute>({Recompute::None, Recompute::IfNeeded, Recompute::Full,
                                       Recompute::Choose, Recompute::Blocks, Recompute::Attention})),
             "which stages keep only their inputs and compute their forward again in backward: "
             "[recomputation](recomputation.md)")
           .always(),
-      field("recompute_except_last", &Plan::recompute_except_last, flag(),
+      field("recompute_except_last", &Wishes::recompute_except_last, flag(),
             "`true`: of what is recomputed, [not the last microbatch]"
             "(recomputation.md#all-but-the-last-microbatch)"),
-      field("receives", &Plan::receives,
+      field("receives", &Wishes::receives,
             word<Receives>({{"if_needed", Receives::AtNeed}, {"as_ready", Receives::AsReady}}),
             "`if_needed`: a plan that does not fit otherwise takes each message right before it is "
             "read, as far as its rows can then not hang"),
-      field("order", &Plan::order, order_name(context),
+      field("order", &Wishes::order, order_name(context),
             "the linear order of an archive's operators, which is what is cut. `depth_first`: what "
             "only a later result needs waits; `least_live`: always what leaves the fewest bytes "
             "alive; `search`: the best of them [is found](open_choices.md)"),
-      field("for", &Plan::for_torch, word<bool>({{"pfeife", false}, {"torch", true}}),
+      field("for", &Wishes::for_torch, word<bool>({{"pfeife", false}, {"torch", true}}),
             "`torch`: what [torch.distributed.pipelining runs](torch.md): cuts at blocks, nothing "
             "recomputed"),
       cuts_at,
-      field("reserve", &Plan::reserve, memory(), "memory of each device that the model may not use")
+      field("reserve", &Wishes::reserve, memory(),
+            "memory of each device that the model may not use")
           .by_default("the device kind's"),
-      Field<Plan>{"devices", "a list, or `search`",
-                  "the device of each rank. `search`: which of the first D runs which rank [is "
-                  "found](open_choices.md)",
-                  read_rank_devices, rank_devices_value, true}
+      Field<Wishes>{"devices", "a list, or `search`",
+                    "the device of each rank. `search`: which of the first D runs which rank [is "
+                    "found](open_choices.md)",
+                    read_rank_devices, rank_devices_value, true}
           .by_default("rank r on device r"),
-      given_file("file", &Plan::file, context,
+      given_file("file", &Wishes::file, context,
                  "instead of all these: a `plan.yaml` with its `schedule.csv` beside it. It says "
                  "devices and microbatches, and precision, optimizer, clipping and microbatch size "
                  "where `training` does not")
           .by_default("none"),
-      given_file("schedule", &Plan::schedule, context,
+      given_file("schedule", &Wishes::schedule, context,
                  "instead: a schedule as CSV, with transfers or without; needs `cuts`. It says "
                  "devices and microbatches")
           .by_default("none")};

@@ -126,12 +126,22 @@ void each_field(Plan& plan, const Visit& visit) {
   visit("measured", plan.measured);
 }
 
+/// The estimate, by which plans are compared unless it is said, is "".
+template <Is<Reason> R, class Visit>
+void visit_compared_by(R& reason, const Visit& visit) {
+  std::string text = reason.by == SelectBy::Estimate ? "" : to_string(reason.by);
+  visit("compared_by", text);
+  if constexpr (!std::is_const_v<R>)
+    for (const SelectBy by : {SelectBy::Estimate, SelectBy::Simulate, SelectBy::P95})
+      if (text == to_string(by)) reason.by = by;
+}
+
 template <Is<Reason> R, class Visit>
 void each_field(R& reason, const Visit& visit) {
   visit("kind", reason.why);
   visit("beside_least_estimate", reason.beside_least);
   visit("slower_ms", reason.slower);
-  visit("compared_by", reason.by);
+  visit_compared_by(reason, visit);
   visit("rank", reason.rank);
   visit("lacking_bytes", reason.lacking);
   visit("may_yet_fit", reason.may_yet_fit);
@@ -145,6 +155,13 @@ void each_field(Lost& lost, const Visit& visit) {
   if constexpr (std::is_const_v<Lost>) visit("reason", to_string(lost.reason));  // for readers
   visit("why", lost.reason);
   visit("lower_bound_ms", lost.bound);
+}
+
+template <Is<Unfinished> One, class Visit>
+void each_field(One& unfinished, const Visit& visit) {
+  visit("kind", unfinished.what);
+  visit("left", unfinished.left);
+  if constexpr (std::is_const_v<One>) visit("words", to_string(unfinished));
 }
 
 template <Is<SearchStep> Step, class Visit>
@@ -249,6 +266,7 @@ void each_field(Record& record, const Visit& visit) {
   visit("uncosted", record.uncosted);
   visit("bound_covers", record.bound_covers);
   visit("orders_left_out", record.orders_left_out);
+  visit("unfinished", record.unfinished);
   visit("plans", record.plans);
   visit("lost", record.lost);
   visit("history", record.history);

@@ -22,6 +22,13 @@ constexpr std::array kReasons = {std::pair{Why::Chosen, "chosen"},
                                  std::pair{Why::NotTried, "not_tried"},
                                  std::pair{Why::Impossible, "impossible"}};
 
+constexpr std::array kUnfinished = {std::pair{Unfinished::What::OpenChoices, "open_choices"},
+                                    std::pair{Unfinished::What::SharedLinks, "shared_links"}};
+
+constexpr std::array kSelectBy = {std::pair{SelectBy::Estimate, "estimate"},
+                                  std::pair{SelectBy::Simulate, "simulate"},
+                                  std::pair{SelectBy::P95, "p95"}};
+
 template <class T>
 Json json_of(const T& value);
 template <class T>
@@ -36,9 +43,13 @@ Json json_of(Bytes bytes) { return bytes.value; }
 Json json_of(FlopsPerSecond rate) { return rate.value; }
 Json json_of(RankId rank) { return rank.value; }
 Json json_of(bool value) { return value ? 1 : 0; }
-Json json_of(Why why) {
-  return std::ranges::find(kReasons, why, &std::pair<Why, const char*>::first)->second;
+template <class Kinds>
+Json name_in(const Kinds& kinds, auto kind) {
+  return std::ranges::find(kinds, kind, [](const auto& named) { return named.first; })->second;
 }
+Json json_of(Why why) { return name_in(kReasons, why); }
+Json json_of(SelectBy by) { return name_in(kSelectBy, by); }
+Json json_of(Unfinished::What what) { return name_in(kUnfinished, what); }
 
 template <class T>
 Json json_of(const std::optional<T>& value) {
@@ -80,14 +91,18 @@ void read(const Json& json, Bytes& bytes) { bytes = Bytes{json.get<std::int64_t>
 void read(const Json& json, FlopsPerSecond& rate) { rate.value = json.get<double>(); }
 void read(const Json& json, RankId& rank) { rank = RankId{json.get<std::int32_t>()}; }
 void read(const Json& json, bool& value) { value = json.get<int>() == 1; }
-void read(const Json& json, Why& why) {
-  for (const auto& [kind, name] : kReasons)
+template <class Kinds>
+void read_name(const Json& json, const Kinds& kinds, auto& kind) {
+  for (const auto& [known, name] : kinds)
     if (json.get<std::string>() == name) {
-      why = kind;
+      kind = known;
       return;
     }
   throw NoRecord{};
 }
+void read(const Json& json, Why& why) { read_name(json, kReasons, why); }
+void read(const Json& json, SelectBy& by) { read_name(json, kSelectBy, by); }
+void read(const Json& json, Unfinished::What& what) { read_name(json, kUnfinished, what); }
 
 template <class T>
 void read(const Json& json, std::optional<T>& value) {
@@ -119,8 +134,8 @@ std::string to_json(const CaseRecord& record) { return dump(json_of(record)); }
 
 std::optional<CaseRecord> case_from_json(const std::string& text) {
   try {
-    CaseRecord record;
-    read(Json::parse(text), record);
+    auto record = std::make_optional<CaseRecord>();
+    read(Json::parse(text), *record);
     return record;
   } catch (const Json::exception&) {
     return std::nullopt;

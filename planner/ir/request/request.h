@@ -19,6 +19,7 @@
 #include "planner/ir/model/model_files.h"
 #include "planner/ir/model/profile.h"
 #include "planner/ir/model/recompute.h"
+#include "planner/ir/request/select_by.h"
 #include "planner/ir/schedule/schedule.h"
 
 namespace pfeife {
@@ -125,9 +126,6 @@ struct Calibration {
   std::string origin = {};                         ///< where it comes from, in the user's words
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
-
-enum class SelectBy { Estimate, Simulate, P95 };
-std::string to_string(SelectBy select_by);
 
 /// What is asked of a mesh unless a config says otherwise: tp, pp, dp, ZeRO and recomputation are
 /// open; sequence parallelism, bf16, reductions beside backwards; neighbours are tp, cp, dp, pp.

@@ -6,10 +6,10 @@ namespace pfeife {
 namespace {
 
 std::string slower_text(const Reason& reason) {
-  const std::string by = reason.beside_least       ? " than the least estimate"
-                         : reason.by == "simulate" ? " simulated"
-                         : reason.by.empty()       ? ""
-                                                   : " by " + reason.by;
+  const std::string by = reason.beside_least               ? " than the least estimate"
+                         : reason.by == SelectBy::Simulate ? " simulated"
+                         : reason.by == SelectBy::Estimate ? ""
+                                                           : " by " + to_string(reason.by);
   if (!reason.slower) return "slower" + by;
   if (*reason.slower == Nanoseconds{0}) return reason.beside_least ? "as fast" : "as fast" + by;
   return to_string(*reason.slower) + " slower" + by;

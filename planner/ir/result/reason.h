@@ -8,6 +8,7 @@
 
 #include "planner/ir/basics/ids.h"
 #include "planner/ir/basics/units.h"
+#include "planner/ir/request/select_by.h"
 
 namespace pfeife {
 
@@ -26,10 +27,10 @@ struct Reason {
   /// Slower, RuledOut: compared with the least estimate, which is not that of the plan.
   bool beside_least = false;
   std::optional<Nanoseconds> slower;  ///< Slower: by how much, if that is known
-  std::string by;            ///< Slower: compared by "simulate" or "p95"; "" = the estimate
-  RankId rank;               ///< LacksMemory: the rank that lacks most
-  Bytes lacking{0};          ///< LacksMemory: by how much, in the best case found
-  bool may_yet_fit = false;  ///< LacksMemory: other cuts were not ruled out
+  SelectBy by = SelectBy::Estimate;   ///< Slower: what was compared
+  RankId rank;                        ///< LacksMemory: the rank that lacks most
+  Bytes lacking{0};                   ///< LacksMemory: by how much, in the best case found
+  bool may_yet_fit = false;           ///< LacksMemory: other cuts were not ruled out
   std::string words;
   friend bool operator==(const Reason&, const Reason&) = default;
 };

@@ -1,5 +1,5 @@
 // A line of results.csv (columns: configs/REFERENCE.md), and what is found beside a plan.
-//   for (const FrontPoint& point : planned.front) std::puts(to_string(point.peak_memory).c_str());
+//   for (const SearchStep& step : planned.history) std::printf("%zu\n", step.candidates);
 #pragma once
 
 #include <optional>
@@ -84,7 +84,7 @@ struct SearchStep {
 
 /// Which of the search's best plans one way of choosing picks.
 struct PlanChoice {
-  std::string by;          ///< "estimate", "simulate", "p95"
+  SelectBy by = SelectBy::Estimate;
   std::size_t number = 0;  ///< of the plan among the search's best, by estimate, from 0
   std::string schedule;    ///< of the plan
   std::optional<Nanoseconds> estimate, simulate, p95;  ///< p95 of the best engine that has one

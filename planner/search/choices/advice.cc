@@ -52,7 +52,7 @@ class Adviser {
     const auto slow = [](const ScheduleSpec& spec) { return spec.stages() > kMostStages; };
     if (!std::ranges::all_of(problem.schedules, slow)) std::erase_if(problem.schedules, slow);
     if (problem.schedules.empty()) return std::nullopt;
-    SearchOutcome outcome = search(problem, options_);
+    Answer outcome = search(problem, options_);
     const ScheduleSpec& spec = problem.schedules.front();
     Remedy remedy{change, spec.ranks, spec.microbatches, problem.layers.microbatch_size, {}, {}};
     if (!outcome.plans.empty()) remedy.plan = std::move(outcome.plans.front());

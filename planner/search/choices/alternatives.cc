@@ -64,8 +64,8 @@ class Alternatives {
   }
 
   /// Takes what a search has found. A bound holds for the plans of the schedules that are listed,
-  /// and for every order only if the best plan is one built for its costs (SearchOutcome::bound).
-  void keep_outcome(std::size_t i, SearchOutcome outcome) {
+  /// and for every order only if the best plan is one built for its costs (Answer::bound).
+  void keep_outcome(std::size_t i, Answer outcome) {
     AlternativeOutcome& one = all_[i];
     candidates_ += outcome.candidates;
     // More effort does not always end at a better plan; what it proves holds for the other, too.
@@ -118,7 +118,7 @@ class Alternatives {
     const bool built = all_[best_].plan && all_[best_].plan->order;
     BestAlternative found{best_, std::move(outcomes_[best_]), std::move(all_)};
     found.outcome.candidates = candidates_;
-    found.left = left_;
+    if (left_ > 0) found.outcome.unfinished.push_back({Unfinished::What::OpenChoices, left_});
     // Of one problem the bound is the search's own, which its certificate proves.
     if (found.outcome.bound && found.all.size() > 1) {
       found.outcome.bound->time = found.outcome.plans[0].estimate;
@@ -139,7 +139,7 @@ class Alternatives {
   const SearchOptions& options_;
   const Searcher& searcher_;
   std::vector<AlternativeOutcome> all_;
-  std::vector<SearchOutcome> outcomes_;  // [problem]
+  std::vector<Answer> outcomes_;  // [problem]
   std::size_t best_ = 0, candidates_ = 0, left_ = 0;
 };
 

@@ -11,7 +11,7 @@
 namespace pfeife {
 
 /// How one problem is searched: search(), or a variation of it that returns as much.
-using Searcher = std::function<SearchOutcome(const Problem&, const SearchOptions&)>;
+using Searcher = std::function<Answer(const Problem&, const SearchOptions&)>;
 
 /// Bound of a problem that is proven to have no plan.
 constexpr Nanoseconds kNothingFits = Nanoseconds::max();
@@ -32,11 +32,10 @@ struct AlternativeOutcome {
 struct BestAlternative {
   std::size_t best = 0;  ///< number of the problem that `outcome` is of
   /// bound: the smallest of all problems, which no certificate proves if they are several;
-  /// certificate: of the best problem alone; candidates: of all searches.
-  SearchOutcome outcome;
+  /// certificate: of the best problem alone; candidates: of all searches; unfinished: problems that
+  /// may yet be best, but were searched with little effort alone.
+  Answer outcome;
   std::vector<AlternativeOutcome> all;  ///< [problem]
-  /// Problems that may yet be best, but were searched with little effort alone.
-  std::size_t left = 0;
 };
 
 /// Searches, with little effort and with all of the options'.

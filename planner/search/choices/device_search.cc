@@ -46,7 +46,7 @@ BestDevices search_devices(const std::vector<Problem>& problems, const SearchOpt
                             Nanoseconds{static_cast<std::int64_t>(any_devices_bound(problems[i]))});
   }
   result.found = search_alternatives(result.problems, options, searcher);
-  SearchOutcome& outcome = result.found.outcome;
+  Answer& outcome = result.found.outcome;
   if (outcome.bound) outcome.bound->time = std::min(outcome.bound->time, not_listed);
   if (outcome.infeasible) outcome.infeasible->proven &= not_listed == kNothingFits;
   return result;

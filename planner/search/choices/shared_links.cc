@@ -30,8 +30,7 @@ constexpr std::size_t kTimedMoves = 32;    ///< of all changes of one plan
 constexpr double kPricing = 0.125;         ///< of the time of a simulation
 
 /// A plan and what is known of its time without a simulation.
-struct Weighed {
-  Priced plan;
+struct Weighed : Priced {
   Nanoseconds bound{0};
   Nanoseconds busiest{0};  ///< of the links, and of the queues
   double tasks = 0;        ///< about how many a step has
@@ -63,13 +62,12 @@ class SharedLinks {
     outcome.timed = timed_.size();
     sort();
     timed_.resize(std::min(timed_.size(), options_.keep));
-    for (Timed& one : timed_) outcome.plans.push_back(std::move(one.timed));
+    for (Timed& one : timed_) outcome.plans.push_back(std::move(one));
     return outcome;
   }
 
  private:
-  struct Timed {
-    TimedPlan timed;
+  struct Timed : TimedPlan {
     bool searched = false;  ///< its neighbours were looked at
   };
 
@@ -77,14 +75,14 @@ class SharedLinks {
     const std::shared_ptr<const CostedRows> rows =
         plan.rows ? plan.rows : price(problem_, plan).rows;
     Weighed one{std::move(plan)};
-    const Placement& placement = one.plan.placement;
+    const Placement& placement = one.placement;
     const StageCosts& costs = rows->costs;
-    one.bound = one.plan.estimate;
-    const std::size_t microbatches = one.plan.spec.microbatches;
+    one.bound = one.estimate;
+    const std::size_t microbatches = one.spec.microbatches;
     const Nanoseconds queue = fullest_queue(costs, placement, simulator_.queues, microbatches);
     one.busiest = std::max(busiest_link(costs, placement, problem_.cluster, microbatches), queue);
     one.bound = std::max(one.bound, simulator_.links == Links::Shared ? one.busiest : queue);
-    one.tasks = static_cast<double>(one.plan.spec.microbatches *
+    one.tasks = static_cast<double>(one.spec.microbatches *
                                     (3 * costs.stages.size() + 2 * costs.pairs.size()));
     return one;
   }
@@ -100,21 +98,22 @@ class SharedLinks {
 
   Nanoseconds best_time() const {
     Nanoseconds best = Nanoseconds::max();
-    for (const Timed& one : timed_) best = std::min(best, one.timed.time.shared);
+    for (const Timed& one : timed_) best = std::min(best, one.time.shared);
     return best;
   }
 
   bool is_known(const Priced& plan) const {
-    return std::ranges::any_of(timed_, [&](const Timed& one) { return one.timed.plan == plan; });
+    return std::ranges::any_of(
+        timed_, [&](const Timed& one) { return static_cast<const Priced&>(one) == plan; });
   }
 
   /// Times all of them that are new.
   void time(std::vector<Weighed> plans) {
     std::vector<Priced> open;
     for (Weighed& one : plans) {
-      if (is_known(one.plan) || std::ranges::find(open, one.plan) != open.end()) continue;
+      if (is_known(one) || std::ranges::find(open, one) != open.end()) continue;
       spent_ += one.tasks;
-      open.push_back(std::move(one.plan));
+      open.push_back(std::move(one));
     }
     if (open.empty()) return;
     const std::vector<StepTime> times = simulator_.times(open);
@@ -142,13 +141,13 @@ class SharedLinks {
     std::set<std::pair<std::string, std::size_t>> families;
     std::map<std::size_t, std::size_t> least;  // [stages a rank] number of the one with least load
     for (std::size_t i = 0; i < known.size(); ++i) {
-      const auto [at, added] = least.try_emplace(known[i].plan.spec.stages_per_rank, i);
+      const auto [at, added] = least.try_emplace(known[i].spec.stages_per_rank, i);
       if (!added && known[i].busiest < known[at->second].busiest) at->second = i;
     }
     std::vector<Weighed> pool;
     double tasks = 0;
     for (std::size_t i = 0; i < known.size(); ++i) {
-      const ScheduleSpec& spec = known[i].plan.spec;
+      const ScheduleSpec& spec = known[i].spec;
       const bool first = families.insert({spec.family, spec.stages_per_rank}).second;
       const bool light = least.at(spec.stages_per_rank) == i;
       if (i >= kFirst && ((!first && !light) || tasks > kPoolTasks)) continue;
@@ -160,7 +159,7 @@ class SharedLinks {
 
   bool links_bind() const {
     Nanoseconds alone = Nanoseconds::max();
-    for (const Timed& one : timed_) alone = std::min(alone, one.timed.time.alone);
+    for (const Timed& one : timed_) alone = std::min(alone, one.time.alone);
     return !timed_.empty() &&
            static_cast<double>(best_time().count()) > kBinds * static_cast<double>(alone.count());
   }
@@ -224,7 +223,7 @@ class SharedLinks {
         return;
       }
       next->searched = true;
-      std::vector<Priced> changed = changes(next->timed.plan, model, round);
+      std::vector<Priced> changed = changes(*next, model, round);
       std::erase_if(changed, [&](const Priced& plan) { return is_known(plan); });
       std::vector<Weighed> some = weighed(priced(std::move(changed)));
       for (const Weighed& one : some) spent_ += kPricing * one.tasks;
@@ -264,7 +263,7 @@ class SharedLinks {
 
   void sort() {
     std::ranges::stable_sort(timed_, {}, [](const Timed& one) {
-      return std::tuple(one.timed.time.shared, one.timed.plan.estimate, one.timed.plan.spec);
+      return std::tuple(one.time.shared, one.estimate, one.spec);
     });
   }
 

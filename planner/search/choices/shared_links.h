@@ -31,8 +31,7 @@ struct LinkSimulator {
   Queues queues = Queues::None;
 };
 
-struct TimedPlan {
-  Priced plan;
+struct TimedPlan : Priced {
   StepTime time;
 };
 

@@ -18,8 +18,7 @@ namespace {
 using Tried = std::vector<std::unique_ptr<Candidates>>;  // [schedule] nullptr: not of these cuts
 
 /// The proof looks at the cuts with each listed schedule.
-void certify(const Problem& listed, const std::vector<AnyOrder>& any_order,
-             SearchOutcome& outcome) {
+void certify(const Problem& listed, const std::vector<AnyOrder>& any_order, Answer& outcome) {
   const std::vector<std::int64_t> all(listed.cuts->stages(), 0);
   CertifiedNode every_cut;
   every_cut.then = CertifiedNode::Then::Each;
@@ -40,7 +39,7 @@ void certify(const Problem& listed, const std::vector<AnyOrder>& any_order,
 
 /// What no plan of these cuts is faster than. `every`: [schedule] what came of all its orders.
 void prove(const Problem& problem, const Tried& tried, const std::vector<EveryOrder>& every,
-           const SearchOptions& options, SearchOutcome& outcome) {
+           const SearchOptions& options, Answer& outcome) {
   const bool nothing_fits = outcome.infeasible && outcome.infeasible->proven;
   if (outcome.plans.empty() && !nothing_fits) return;
   const Layers layers = cut_only_at(*problem.cuts, problem.layers);
@@ -92,9 +91,9 @@ std::vector<EveryOrder> try_all_orders(const CutModel& model, const Problem& pro
 
 }  // namespace
 
-SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& options,
-                              const SearchFunction& search) {
-  SearchOutcome outcome;
+Answer choose_schedule(const Problem& problem, const SearchOptions& options,
+                       const SearchFunction& search) {
+  Answer outcome;
   std::optional<Infeasible> closest;
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
                        problem.recomputes_all(), problem.norm);

@@ -7,7 +7,7 @@ namespace pfeife {
 
 /// Every schedule of the problem is evaluated on problem.cuts; nothing is searched. The bound is of
 /// these cuts. `search` answers for a single microbatch.
-SearchOutcome choose_schedule(const Problem& problem, const SearchOptions& options,
-                              const SearchFunction& search);
+Answer choose_schedule(const Problem& problem, const SearchOptions& options,
+                       const SearchFunction& search);
 
 }  // namespace pfeife

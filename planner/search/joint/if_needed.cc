@@ -30,18 +30,18 @@ Problem with_settled_recomputation(Problem problem) {
   return problem;
 }
 
-SearchOutcome search_if_needed(const Problem& problem, const SearchOptions& options,
-                               const SearchFunction& search) {
+Answer search_if_needed(const Problem& problem, const SearchOptions& options,
+                        const SearchFunction& search) {
   Problem kept = problem, recomputing = problem;
   kept.recompute = Recompute::None, recomputing.recompute = Recompute::Choose;
-  SearchOutcome outcome = search(kept, part_of(options, 0, 0.5));
+  Answer outcome = search(kept, part_of(options, 0, 0.5));
   SearchOptions more = part_of(options, 0.5, 1);
   if (!outcome.plans.empty()) {
     if (!memory_may_bind(outcome.plans.front(), problem.memory_limit)) return outcome;
     // It knows no price in its bound and so seldom ends by it: half of what was spent so far.
     if (outcome.effort > 0) more.iterations = std::max<std::size_t>(outcome.effort / 2, 1);
   }
-  SearchOutcome recomputed = search(recomputing, more);
+  Answer recomputed = search(recomputing, more);
   const std::size_t before = outcome.candidates;
   outcome.candidates += recomputed.candidates;
   const bool better =

@@ -11,7 +11,7 @@ Problem with_settled_recomputation(Problem problem);
 
 /// Searches a problem of Recompute::IfNeeded. Where the best plan without recomputation is near its
 /// devices' limits, recomputing stages is searched, too, with half of the effort that was needed.
-SearchOutcome search_if_needed(const Problem& problem, const SearchOptions& options,
-                               const SearchFunction& search);
+Answer search_if_needed(const Problem& problem, const SearchOptions& options,
+                        const SearchFunction& search);
 
 }  // namespace pfeife

@@ -86,7 +86,7 @@ class Provable {
 
 std::shared_ptr<const Certificate> joint_certificate(const Searched& in,
                                                      const std::vector<AnyOrder>& built,
-                                                     const SearchOutcome& outcome) {
+                                                     const Answer& outcome) {
   if (!outcome.bound && !(outcome.infeasible && outcome.infeasible->proven)) return nullptr;
   Provable provable(in,
                     outcome.bound ? static_cast<double>(outcome.bound->time.count()) : kInfinite);

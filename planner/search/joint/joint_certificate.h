@@ -11,6 +11,6 @@ namespace pfeife {
 /// goes below of the schedules that are built for the costs. nullptr: nothing can be proven.
 std::shared_ptr<const Certificate> joint_certificate(const Searched& searched,
                                                      const std::vector<AnyOrder>& built,
-                                                     const SearchOutcome& outcome);
+                                                     const Answer& outcome);
 
 }  // namespace pfeife

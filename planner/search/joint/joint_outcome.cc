@@ -16,7 +16,7 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 /// Of all cuts of the listed schedules, or of some.
-void bound_listed(const Searched& in, SearchOutcome& outcome) {
+void bound_listed(const Searched& in, Answer& outcome) {
   const auto best = static_cast<double>(outcome.plans.front().estimate.count());
   const double least = std::min(best, least_bound(in.contenders));
   Bound& found =
@@ -30,14 +30,14 @@ void bound_listed(const Searched& in, SearchOutcome& outcome) {
   outcome.covered = {listed_class(in.problem, found)};
 }
 
-bool not_below(const Contender& c, const SearchOutcome& outcome) {
+bool not_below(const Contender& c, const Answer& outcome) {
   return !outcome.plans.empty() &&
          c.bound() >= static_cast<double>(outcome.plans.front().estimate.count());
 }
 
 /// Those that have a plan come first, the fastest of them ahead; then by their bounds, or by what
 /// they lack where nothing fits.
-void explain(const Searched& in, SearchOutcome& outcome) {
+void explain(const Searched& in, Answer& outcome) {
   const std::size_t kept = std::min(outcome.plans.size(), in.options.keep);
   using Rank = std::tuple<std::ptrdiff_t, Bytes, Nanoseconds>;  // place, lack, bound
   std::vector<std::pair<Rank, Rejected>> rejected;
@@ -69,8 +69,8 @@ void explain(const Searched& in, SearchOutcome& outcome) {
 
 }  // namespace
 
-SearchOutcome joint_outcome(const Searched& in, std::vector<SearchStep> history) {
-  SearchOutcome outcome;
+Answer joint_outcome(const Searched& in, std::vector<SearchStep> history) {
+  Answer outcome;
   outcome.candidates = evaluated(in.contenders, in.built);
   std::optional<Infeasible> closest;
   for (const Contender& c : in.contenders) {
@@ -127,7 +127,7 @@ Covered listed_class(const Problem& problem, const Bound& bound) {
           .except_last = problem.recompute_except_last};
 }
 
-void add_any_order(const std::vector<AnyOrder>& any_order, SearchOutcome& outcome) {
+void add_any_order(const std::vector<AnyOrder>& any_order, Answer& outcome) {
   Bound& bound = *outcome.bound;
   double any = kInfinite, by_rows = kInfinite;
   std::set<std::string> families;

@@ -17,7 +17,7 @@ struct Searched {
   const std::vector<AnyOrder>& any_order;    ///< of those that have cuts, if there is a plan
 };
 
-SearchOutcome joint_outcome(const Searched& searched, std::vector<SearchStep> history);
+Answer joint_outcome(const Searched& searched, std::vector<SearchStep> history);
 
 /// The class that a bound of the problem's schedules covers.
 Covered listed_class(const Problem& problem, const Bound& bound);
@@ -25,6 +25,6 @@ Covered listed_class(const Problem& problem, const Bound& bound);
 /// Sets outcome.bound, of the listed schedules, to the class that the best plan is in: those, or
 /// those and any order at all. Where no order of the stages that the ranks have in `any_order` is
 /// below the bound it covers them in either case; else outcome.orders_left_out.
-void add_any_order(const std::vector<AnyOrder>& any_order, SearchOutcome& outcome);
+void add_any_order(const std::vector<AnyOrder>& any_order, Answer& outcome);
 
 }  // namespace pfeife

@@ -84,7 +84,7 @@ std::vector<std::string_view> JointSearch::step_names() {
   return names;
 }
 
-SearchOutcome JointSearch::run() {
+Answer JointSearch::run() {
   run_steps(first_steps());
   for (; !is_done(); begun_ += span_) {
     span_ = std::max(kSpan, begun_ / kOfAllBefore);
@@ -93,8 +93,8 @@ SearchOutcome JointSearch::run() {
   const std::size_t spent = std::clamp<std::size_t>(begun_, 1, effort_);
   begun_ = effort_;
   run_steps(last_steps());
-  SearchOutcome outcome = joint_outcome(
-      {problem_, options_, model_, contenders_, built_, any_order_}, std::move(history_));
+  Answer outcome = joint_outcome({problem_, options_, model_, contenders_, built_, any_order_},
+                                 std::move(history_));
   outcome.effort = spent;
   return outcome;
 }

@@ -19,7 +19,7 @@ class JointSearch {
   /// references to `problem` and `options`. `search` answers for smaller problems.
   JointSearch(const Problem& problem, const std::vector<ScheduleSpec>& built,
               const SearchOptions& options, const SearchFunction& search);
-  SearchOutcome run();
+  Answer run();
   /// Each name once, in the order in which they are first done.
   static std::vector<std::string_view> step_names();
 

@@ -59,8 +59,8 @@ Priced descended(const Problem& problem, Priced plan, std::size_t most) {
 
 /// A plan of each schedule that hides collectives: the best of what was found for its compute and
 /// of the others' cuts, and what a descent from there finds.
-std::vector<Priced> plans_of(const Problem& problem, const SearchOutcome& of_compute,
-                             const SearchOutcome& others, std::size_t most) {
+std::vector<Priced> plans_of(const Problem& problem, const Answer& of_compute, const Answer& others,
+                             std::size_t most) {
   std::vector<Priced> plans;
   const auto add = [&](Priced plan) {
     if (auto exact = fitting(problem, std::move(plan))) plans.push_back(*std::move(exact));
@@ -82,7 +82,7 @@ std::vector<Priced> plans_of(const Problem& problem, const SearchOutcome& of_com
 }
 
 /// What holds for the schedules of both; nothing if nothing does for one of them.
-void join_bounds(const SearchOutcome& hiding, SearchOutcome& outcome) {
+void join_bounds(const Answer& hiding, Answer& outcome) {
   if (!outcome.bound || !hiding.bound) {
     outcome.bound.reset(), outcome.covered.clear();
     return;
@@ -96,7 +96,7 @@ void join_bounds(const SearchOutcome& hiding, SearchOutcome& outcome) {
   outcome.covered.insert(outcome.covered.end(), hiding.covered.begin(), hiding.covered.end());
 }
 
-void join_infeasible(const SearchOutcome& hiding, SearchOutcome& outcome) {
+void join_infeasible(const Answer& hiding, Answer& outcome) {
   if (!outcome.plans.empty()) {
     outcome.infeasible.reset();
     return;
@@ -109,8 +109,8 @@ void join_infeasible(const SearchOutcome& hiding, SearchOutcome& outcome) {
 
 }  // namespace
 
-SearchOutcome search_side_by_side(const Problem& problem, const SearchOptions& options,
-                                  const SearchFunction& search) {
+Answer search_side_by_side(const Problem& problem, const SearchOptions& options,
+                           const SearchFunction& search) {
   const auto hides = [&](const ScheduleSpec& s) { return hides_collectives(problem.layers, s); };
   SearchOptions settled = options;
   settled.certificate = false;
@@ -120,14 +120,14 @@ SearchOutcome search_side_by_side(const Problem& problem, const SearchOptions& o
   Problem hiding = with_layers(problem, compute);
   std::erase_if(hiding.schedules, [&](const ScheduleSpec& s) { return !hides(s); });
 
-  SearchOutcome of_compute = search(hiding, settled);
+  Answer of_compute = search(hiding, settled);
   if (of_compute.bound) {
     Problem listed = problem;
     listed.schedules = hiding.schedules;
     of_compute.bound->time = std::max(of_compute.bound->time,
                                       Nanoseconds{static_cast<std::int64_t>(work_bound(listed))});
   }
-  SearchOutcome outcome;
+  Answer outcome;
   if (others.schedules.empty())
     outcome.bound = of_compute.bound, outcome.infeasible = of_compute.infeasible;
   else

@@ -11,7 +11,7 @@ namespace pfeife {
 /// work_bound() if it is larger; their plan is what takes least by evaluate(), of the best cuts for
 /// what they compute, those of the other schedules'
 /// plans, and cuts around these, of which SearchOptions::iterations says how many. No certificate.
-SearchOutcome search_side_by_side(const Problem& problem, const SearchOptions& options,
-                                  const SearchFunction& search);
+Answer search_side_by_side(const Problem& problem, const SearchOptions& options,
+                           const SearchFunction& search);
 
 }  // namespace pfeife

@@ -212,7 +212,7 @@ class SingleMicrobatch {
     for (LayerStorage& storage : layers_.storages) storage.weight_savers.clear();
   }
   /// Where every rank has `more` than its limit.
-  SearchOutcome search_with(Bytes more, std::size_t effort, const SearchFunction& search) const {
+  Answer search_with(Bytes more, std::size_t effort, const SearchFunction& search) const {
     Problem one = with_layers(problem_, layers_);
     one.schedules = {spec_};
     for (Bytes& limit : one.memory_limit) limit += more;
@@ -251,7 +251,7 @@ std::unique_ptr<Candidates> build_on_cuts(const CutModel& model, const Problem& 
 
 OneMicrobatch one_microbatch(const Problem& problem, const ScheduleSpec& spec,
                              const SearchFunction& search) {
-  const SearchOutcome outcome =
+  const Answer outcome =
       SingleMicrobatch(problem, spec, Backwards::Least).search_with(Bytes{0}, 30, search);
   if (!outcome.plans.empty()) return {outcome.plans[0].partition, false};
   return {{}, !outcome.infeasible || outcome.infeasible->proven};
@@ -266,7 +266,7 @@ std::optional<Partition> least_lacking_cuts(const Problem& problem, const Schedu
   Bytes none{0}, enough = lack->lacking();  // more for every rank
   while ((enough - none).value > 1 + enough.value / kLackSteps) {
     const Bytes more{(none + enough).value / 2};
-    const SearchOutcome outcome = single.search_with(more, 1, search);
+    const Answer outcome = single.search_with(more, 1, search);
     if (outcome.plans.empty())
       none = more;
     else

@@ -176,7 +176,7 @@ class ReferenceSearch {
   explicit ReferenceSearch(const Problem& problem)
       : problem_(problem), model_(problem.layers, problem.cluster, problem.memory_rule) {}
 
-  SearchOutcome run() {
+  Answer run() {
     std::map<std::size_t, std::vector<ScheduleSpec>> by_stages_per_rank;
     for (const ScheduleSpec& spec : problem_.schedules)
       by_stages_per_rank[spec.stages_per_rank].push_back(spec);
@@ -251,7 +251,7 @@ class ReferenceSearch {
 
   const Problem& problem_;
   CutModel model_;
-  SearchOutcome outcome_;
+  Answer outcome_;
   std::optional<Priced> best_;
   std::optional<Infeasible> closest_;
 };
@@ -287,7 +287,7 @@ std::optional<Cuts> reference_cuts(const std::vector<double>& weight,
   return cuts;
 }
 
-SearchOutcome reference_search(const Problem& problem) {
+Answer reference_search(const Problem& problem) {
   PFEIFE_CHECK(!problem.cuts, "reference mode chooses cuts");
   return ReferenceSearch(problem).run();
 }

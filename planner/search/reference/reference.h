@@ -24,6 +24,6 @@ std::optional<Cuts> reference_cuts(const std::vector<double>& weight,
                                    const std::function<bool(const Cuts&)>& feasible);
 
 /// problem.schedules = reference_set(...). At most one plan; no bound. Infeasible is never proven.
-SearchOutcome reference_search(const Problem& problem);
+Answer reference_search(const Problem& problem);
 
 }  // namespace pfeife

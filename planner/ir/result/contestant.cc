@@ -1,0 +1,15 @@
+#include "planner/ir/result/contestant.h"
+
+#include "planner/ir/basics/error.h"
+#include "planner/ir/result/priced.h"
+
+namespace pfeife {
+
+bool Contestant::fits() const { return possible() && pfeife::fits(plan.peak_memory, memory_limit); }
+
+const PricedPlan& Contestant::priced() const {
+  if (!possible()) throw RuntimeFault(reason);
+  return *this;
+}
+
+}  // namespace pfeife
