@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "experiments/measure/calibrated_cluster.h"
+#include "experiments/measure/middle.h"
 #include "planner/cost/estimate/priced_plan.h"
 #include "planner/inputs/plan_inputs.h"
 #include "planner/inputs/profiled_stage.h"
@@ -21,11 +22,6 @@ enum Part : std::size_t { kForward, kInput, kWeight, kOptimizer, kParts };
 
 /// What a stage's actions take, [stage][part].
 using Times = std::vector<std::array<double, kParts>>;
-
-double middle(std::vector<double> values) {
-  std::ranges::sort(values);
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
 
 /// The parts of an action.
 std::vector<Part> parts_of(Op op) {

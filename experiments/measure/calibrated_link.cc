@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "experiments/measure/middle.h"
+
 namespace pfeife {
 namespace {
 
@@ -32,11 +34,6 @@ std::vector<bool> meeting(const DependencyGraph& graph, const Trace& step,
     }
   }
   return meets;
-}
-
-double middle(std::vector<double> values) {
-  std::ranges::sort(values);
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
 /// Messages of one half octave.

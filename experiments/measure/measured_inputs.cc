@@ -48,7 +48,7 @@ std::filesystem::path samples_file(const CaseConfig& config) {
   return std::filesystem::path(*config.model.profile).replace_extension("samples");
 }
 
-bool is_there(const std::filesystem::path& file) {
+bool is_file(const std::filesystem::path& file) {
   std::error_code error;
   return std::filesystem::is_regular_file(file, error);
 }
@@ -56,7 +56,7 @@ bool is_there(const std::filesystem::path& file) {
 /// Runs pfeife-run for a file that is not there, or is not to be taken as it is.
 void make(const std::filesystem::path& file, std::vector<std::string> arguments, bool again,
           const std::string& what, bool quiet) {
-  if (!again && is_there(file)) return;
+  if (!again && is_file(file)) return;
   if (!quiet)
     std::cerr << "pfeife-exp: measuring " << what << " on this machine, into " << file.string()
               << "\n";
@@ -125,7 +125,7 @@ void use_profiled_settings(Experiment& experiment) {
 }
 
 void use_profiled_settings(CaseConfig& config) {
-  if (!config.measure || !config.profile_measured || !is_there(*config.model.profile)) return;
+  if (!config.measure || !config.profile_measured || !is_file(*config.model.profile)) return;
   SimulationSettings& simulation = config.simulation;
   const ProfiledRuntime found = read_profiled_runtime(*config.model.profile);
   if (!simulation.jitter && found.variation)

@@ -8,7 +8,7 @@
 namespace pfeife {
 namespace {
 
-using Cuts = BaselineSettings::Cuts;
+using CutsSetting = BaselineSettings::Cuts;
 
 /// Behind every block but the last.
 Partition block_borders(const std::vector<LayerRange>& blocks) {
@@ -62,12 +62,13 @@ Layers cut_where(const BaselineSettings& settings, const Layers& layers) {
 
 BaselineCuts baseline_cuts(const BaselineSettings& settings, const Layers& layers,
                            const Placement& placement, const Cluster& cluster) {
-  if (settings.cuts == Cuts::Given)
+  if (settings.cuts == CutsSetting::Given)
     return given_cuts({settings.given_cuts}, layers, placement.stages());
-  const auto cuts =
-      settings.cuts == Cuts::EqualParameters ? equal_parameter_cuts(layers, placement.stages())
-      : settings.cuts == Cuts::EqualLayers   ? equal_layer_cuts(layers, placement.stages())
-                                             : equal_time_cuts(layers, placement, cluster);
+  const auto cuts = settings.cuts == CutsSetting::EqualParameters
+                        ? equal_parameter_cuts(layers, placement.stages())
+                    : settings.cuts == CutsSetting::EqualLayers
+                        ? equal_layer_cuts(layers, placement.stages())
+                        : equal_time_cuts(layers, placement, cluster);
   if (cuts) return {*cuts, ""};
   return {{},
           "the model cannot be cut into " + std::to_string(placement.stages()) + " stages" +
@@ -75,7 +76,7 @@ BaselineCuts baseline_cuts(const BaselineSettings& settings, const Layers& layer
 }
 
 std::string cuts_in_words(const BaselineSettings& settings) {
-  std::string text = settings.cuts == Cuts::Search ? "searched" : to_string(settings.cuts);
+  std::string text = settings.cuts == CutsSetting::Search ? "searched" : to_string(settings.cuts);
   std::ranges::replace(text, '_', '-');
   return text + " cuts" + (settings.at_blocks ? " between blocks" : "");
 }

@@ -15,7 +15,7 @@
 namespace pfeife {
 namespace {
 
-constexpr int kRounds = 12;
+constexpr int kFitRounds = 12;
 constexpr double kFactorStep = 0.01, kOverheadStep = 1e-4;  // s: for the derivatives
 
 struct Point {
@@ -194,7 +194,7 @@ Fitted fit_calibration(std::span<const CaseConfig> cases, std::span<const Measur
   Plans plans(cases, rows, inputs, threads);
   Point at;
   const Open open = open_of(cases.front(), rows.size(), at);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kFitRounds; ++round) {
     const std::vector<double> now = errors(plans, rows, at);
     const Point by = change(now, errors(plans, rows, {at.compute + kFactorStep, at.overhead}),
                             errors(plans, rows, {at.compute, at.overhead + kOverheadStep}), open,

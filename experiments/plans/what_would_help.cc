@@ -10,7 +10,7 @@
 namespace pfeife {
 namespace {
 
-std::string lacks(const Infeasible& infeasible) {
+std::string lacking_bytes(const Infeasible& infeasible) {
   return "rank " + to_string(infeasible.rank) + " needs " + to_string(infeasible.needed) +
          " and has " + to_string(infeasible.available) + ", so it lacks " +
          to_string(infeasible.lacking());
@@ -34,7 +34,7 @@ TriedChange tried(const Remedy& remedy) {
     change.estimate = remedy.plan->estimate;
     change.peak_memory = largest_peak(*remedy.plan);
   } else {
-    change.reason = remedy.lack ? lacks(*remedy.lack) : "the model has too few layers";
+    change.reason = remedy.lack ? lacking_bytes(*remedy.lack) : "the model has too few layers";
   }
   return change;
 }
@@ -44,7 +44,7 @@ TriedChange tried(const Remedy& remedy) {
 std::string shortage(const Infeasible& infeasible, std::size_t schedules) {
   const std::string listed =
       schedules == 1 ? "the schedule" : "any of the " + std::to_string(schedules) + " schedules";
-  return "no plan fits: " + lacks(infeasible) + " in the best case found (" +
+  return "no plan fits: " + lacking_bytes(infeasible) + " in the best case found (" +
          schedule_name(infeasible.spec) + "); " +
          (infeasible.proven
               ? "proven: no cuts of " + listed + " fit"

@@ -134,7 +134,8 @@ std::string experiment_report(const Experiment& experiment, const std::vector<Ca
       {"Precision", common(experiment, precision_of)},
       {"Optimizer", common(experiment, optimizer_of)},
       {"Microbatch", samples_of(experiment, cases)},
-      {"Calibration", common(experiment, calibration_text)},
+      {"Calibration",
+       common(experiment, [](const CaseConfig& config) { return calibration_text(config); })},
       {"Program", "pfeife " PFEIFE_VERSION}};
   for (const auto& [name, value] : facts)
     if (!value.empty()) input.facts.emplace_back(name, value);

@@ -7,16 +7,16 @@
 namespace pfeife {
 namespace {
 
-using Pass = Nanoseconds NodeProfile::*;
+using PassTime = Nanoseconds NodeProfile::*;
 
-Nanoseconds sum_of(const Profile& profile, Pass pass) {
+Nanoseconds sum_of(const Profile& profile, PassTime pass) {
   Nanoseconds sum{0};
   for (const NodeProfile& node : profile.nodes) sum += node.*pass;
   return sum;
 }
 
 /// Scales the pass to `wanted` in all, to the nanosecond.
-void scale(Profile& profile, Pass pass, Nanoseconds wanted) {
+void scale(Profile& profile, PassTime pass, Nanoseconds wanted) {
   const Nanoseconds sum = sum_of(profile, pass);
   if (sum == Nanoseconds{0}) {
     if (!profile.nodes.empty()) profile.nodes.back().*pass = wanted;
@@ -52,7 +52,7 @@ Profile without_stage(Profile measured) {
 Profile with_stage(Profile nodes_alone) {
   if (!nodes_alone.stage_overheads) return nodes_alone;
   const Nanoseconds each = each_action(*nodes_alone.stage_overheads);
-  for (const Pass pass : {&NodeProfile::forward, &NodeProfile::backward_input})
+  for (const PassTime pass : {&NodeProfile::forward, &NodeProfile::backward_input})
     scale(nodes_alone, pass, sum_of(nodes_alone, pass) + each);
   return nodes_alone;
 }

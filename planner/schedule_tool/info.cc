@@ -8,12 +8,12 @@
 namespace pfeife::tool {
 namespace {
 
-struct Counts {
+struct RowCounts {
   std::size_t cells = 0, idle = 0, compute = 0, overlaps = 0, sends = 0, state = 0;
 };
 
-Counts counts_of(const std::vector<Cell>& row) {
-  Counts counts;
+RowCounts counts_of(const std::vector<Cell>& row) {
+  RowCounts counts;
   for (const Cell& cell : row) {
     ++counts.cells;
     counts.idle += std::holds_alternative<std::monostate>(cell);
@@ -52,7 +52,7 @@ std::string info_text(const Schedule& schedule) {
                                               "bubble"}};
   for (std::size_t r = 0; r < schedule.ranks(); ++r) {
     const RankId rank{r};
-    const Counts counts = counts_of(schedule.rows[r]);
+    const RowCounts counts = counts_of(schedule.rows[r]);
     const Holdings held = peak_holdings(schedule, rank);
     const auto number = [](std::size_t n) { return std::to_string(n); };
     rows.push_back({number(r), stages_text(schedule.rows[r]), number(counts.cells),

@@ -85,14 +85,14 @@ class Row {
   std::vector<Cell> row_;
 };
 
-Schedule generate(const ScheduleSpec& spec) {
+Schedule dualpipev_schedule(const ScheduleSpec& spec) {
   Schedule schedule;
   for (std::size_t r = 0; r < spec.ranks; ++r)
     schedule.rows.push_back(Row(spec.ranks, spec.microbatches, r).build());
   return schedule;
 }
 
-std::optional<Refusal> refuse(const ScheduleSpec& spec) {
+std::optional<Refusal> too_few_microbatches(const ScheduleSpec& spec) {
   if (auto refused = exactly_two_stages(spec)) return refused;
   if (spec.microbatches >= 2 * spec.ranks) return std::nullopt;
   return Refusal{"it needs at least 2 D = " + std::to_string(2 * spec.ranks) + " microbatches",
@@ -107,8 +107,8 @@ Family dualpipev() {
           .rule =
               "two stages a rank in a V, forward of one side by side with backward of the other; N "
               ">= 2D",
-          .refuse = refuse,
-          .generate = generate,
+          .refuse = too_few_microbatches,
+          .generate = dualpipev_schedule,
           .placement = folded,
           .certified = false,
           .side_by_side = true};

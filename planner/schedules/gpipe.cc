@@ -4,7 +4,7 @@
 
 namespace pfeife {
 
-static Schedule generate(const ScheduleSpec& spec) {
+static Schedule gpipe_schedule(const ScheduleSpec& spec) {
   Schedule schedule;
   schedule.rows.resize(spec.ranks);
   for (std::size_t r = 0; r < spec.ranks; ++r) {
@@ -22,7 +22,7 @@ Family gpipe() {
   return {.name = "gpipe",
           .rule = "all F, then all B",
           .refuse = one_stage_a_rank,
-          .generate = generate,
+          .generate = gpipe_schedule,
           .placement = round_robin};
 }
 

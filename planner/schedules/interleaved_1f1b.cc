@@ -47,7 +47,7 @@ static std::vector<Cell> interleaved_row(const ScheduleSpec& spec, std::size_t r
   return row;
 }
 
-static Schedule generate(const ScheduleSpec& spec) {
+static Schedule interleaved_schedule(const ScheduleSpec& spec) {
   Schedule schedule;
   for (std::size_t r = 0; r < spec.ranks; ++r) schedule.rows.push_back(interleaved_row(spec, r));
   return schedule;
@@ -59,7 +59,7 @@ Family interleaved_1f1b() {
       .rule =
           "Megatron's: V stages a rank, rounds of about D microbatches, one F and one B in turn",
       .refuse = refuse_uneven_rounds,
-      .generate = generate,
+      .generate = interleaved_schedule,
       .placement = round_robin};
 }
 

@@ -23,7 +23,7 @@ static std::vector<Cell> breadth_first_row(const ScheduleSpec& spec, std::size_t
   return row;
 }
 
-static Schedule generate(const ScheduleSpec& spec) {
+static Schedule looped_bfs_schedule(const ScheduleSpec& spec) {
   Schedule schedule;
   for (std::size_t r = 0; r < spec.ranks; ++r) schedule.rows.push_back(breadth_first_row(spec, r));
   return schedule;
@@ -33,7 +33,7 @@ Family looped_bfs() {
   return {.name = "looped_bfs",
           .rule = "breadth-first: all microbatches of a stage before the rank's next stage",
           .refuse = at_least_two_stages,
-          .generate = generate,
+          .generate = looped_bfs_schedule,
           .placement = round_robin};
 }
 

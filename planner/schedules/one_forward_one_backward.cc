@@ -6,7 +6,7 @@
 
 namespace pfeife {
 
-static std::optional<Refusal> refuse(const ScheduleSpec& spec) {
+static std::optional<Refusal> refuse_other_than_one_stage(const ScheduleSpec& spec) {
   if (auto refused = one_stage_a_rank(spec)) return refused;
   return refuse_cyclic(spec);
 }
@@ -14,7 +14,7 @@ static std::optional<Refusal> refuse(const ScheduleSpec& spec) {
 Family one_forward_one_backward() {
   return {.name = "1f1b",
           .rule = "D - r forwards on rank r (and `prefetch` more), then one B and one F in turn",
-          .refuse = refuse,
+          .refuse = refuse_other_than_one_stage,
           .generate = looped_schedule,
           .placement = round_robin,
           .takes_prefetch = true};

@@ -98,7 +98,7 @@ class Aligner {
   Schedule result_;
 };
 
-Schedule generate(const ScheduleSpec& spec) {
+Schedule zb1p_schedule(const ScheduleSpec& spec) {
   Schedule schedule;
   for (std::size_t r = 0; r < spec.ranks; ++r) schedule.rows.push_back(zero_bubble_row(spec, r));
   return Aligner(schedule, spec.stages(), spec.microbatches).align();
@@ -110,7 +110,7 @@ Family zb1p() {
   return {.name = "zb1p",
           .rule = "interleaved 1F1B with the backward split; W fills the bubble",
           .refuse = refuse_uneven_rounds,
-          .generate = generate,
+          .generate = zb1p_schedule,
           .placement = round_robin};
 }
 

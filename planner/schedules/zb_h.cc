@@ -42,7 +42,7 @@ static std::vector<Cell> zero_bubble_row(std::size_t ranks, std::size_t microbat
 }
 
 template <std::size_t k>
-static Schedule generate(const ScheduleSpec& spec) {
+static Schedule zb_h_schedule(const ScheduleSpec& spec) {
   Schedule schedule;
   for (std::size_t r = 0; r < spec.ranks; ++r)
     schedule.rows.push_back(zero_bubble_row(spec.ranks, spec.microbatches, r, k));
@@ -53,7 +53,7 @@ Family zb_h1() {
   return {.name = "zb_h1",
           .rule = "1F1B with the backward split: W fills the bubble, memory as 1F1B",
           .refuse = one_stage_a_rank,
-          .generate = generate<1>,
+          .generate = zb_h_schedule<1>,
           .placement = round_robin};
 }
 
@@ -61,7 +61,7 @@ Family zb_h2() {
   return {.name = "zb_h2",
           .rule = "as zb_h1 with twice the warm-up: almost no bubble, twice the activations",
           .refuse = one_stage_a_rank,
-          .generate = generate<2>,
+          .generate = zb_h_schedule<2>,
           .placement = round_robin};
 }
 

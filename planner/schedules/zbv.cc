@@ -65,7 +65,7 @@ std::vector<Cell> v_row(std::size_t ranks, std::size_t microbatches, std::size_t
   return row;
 }
 
-Schedule generate(const ScheduleSpec& spec) {
+Schedule zbv_schedule(const ScheduleSpec& spec) {
   Schedule schedule;
   for (std::size_t r = 0; r < spec.ranks; ++r)
     schedule.rows.push_back(v_row(spec.ranks, spec.microbatches, r));
@@ -78,7 +78,7 @@ Family zbv() {
   return {.name = "zbv",
           .rule = "two stages a rank in a V, backward split, activations of 1F1B",
           .refuse = exactly_two_stages,
-          .generate = generate,
+          .generate = zbv_schedule,
           .placement = folded,
           .certified = false};
 }

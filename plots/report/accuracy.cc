@@ -12,7 +12,7 @@
 namespace pfeife::plots {
 namespace {
 
-HtmlCell time_cell(const std::optional<Nanoseconds>& time) {
+HtmlCell plain_time_cell(const std::optional<Nanoseconds>& time) {
   if (!time) return {};
   return {fixed(milliseconds(*time), table_decimals(*time)), std::to_string(time->count()), "", ""};
 }
@@ -27,7 +27,7 @@ HtmlCell error_cell(const std::optional<Nanoseconds>& predicted, Nanoseconds mea
   return predicted ? error_cell(milliseconds(*predicted), milliseconds(measured)) : HtmlCell{};
 }
 
-HtmlCell bytes_cell(Bytes bytes) {
+HtmlCell plain_bytes_cell(Bytes bytes) {
   return {escape(rounded(bytes)), std::to_string(bytes.value), "",
           std::to_string(bytes.value) + " bytes"};
 }
@@ -46,11 +46,11 @@ HtmlRow row_of(const PlanRecord& plan, std::size_t ranks) {
   HtmlRow row;
   row.cells = {
       {escape(plan.row.plan), "", "", ""},
-      time_cell(plan.row.estimate),
-      time_cell(plan.row.simulate),
-      time_cell(plan.row.measure),
-      time_cell(plan.measured->p5),
-      time_cell(plan.measured->p95),
+      plain_time_cell(plan.row.estimate),
+      plain_time_cell(plan.row.simulate),
+      plain_time_cell(plan.row.measure),
+      plain_time_cell(plan.measured->p5),
+      plain_time_cell(plan.measured->p95),
       interval_cell(*plan.measured),
       {std::to_string(plan.measured->rounds.size()), "", "", ""},
       {fixed(plan.measured->others, 1), fixed(plan.measured->others, 9), "",
@@ -61,8 +61,8 @@ HtmlRow row_of(const PlanRecord& plan, std::size_t ranks) {
   for (std::size_t r = 0; r < ranks; ++r) {
     const std::vector<Bytes>& measured = plan.measured->peak_memory;
     const bool known = r < measured.size() && r < plan.peak_memory.size();
-    row.cells.push_back(known ? bytes_cell(plan.peak_memory[r]) : HtmlCell{});
-    row.cells.push_back(known ? bytes_cell(measured[r]) : HtmlCell{});
+    row.cells.push_back(known ? plain_bytes_cell(plan.peak_memory[r]) : HtmlCell{});
+    row.cells.push_back(known ? plain_bytes_cell(measured[r]) : HtmlCell{});
     row.cells.push_back(known ? error_cell(static_cast<double>(plan.peak_memory[r].value),
                                            static_cast<double>(measured[r].value))
                               : HtmlCell{});
@@ -130,8 +130,8 @@ std::string furthest_table(const PlanRecord& plan) {
   for (const ActionError& error : plan.measured->furthest)
     rows.push_back({{{std::to_string(error.rank.value), "", "", ""},
                      {escape(error.action), "", "", ""},
-                     time_cell(error.predicted),
-                     time_cell(error.measured),
+                     plain_time_cell(error.predicted),
+                     plain_time_cell(error.measured),
                      error_cell(error.predicted, error.measured)}});
   return table(
       {{"Rank"}, {"Action"}, {"Predicted, ms", true}, {"Measured, ms", true}, {"Error", true}},
@@ -163,8 +163,8 @@ std::string furthest_table(const std::vector<CaseRecord>& cases) {
                      {escape(plan->row.plan), "", "", ""},
                      {std::to_string(error.rank.value), "", "", ""},
                      {escape(error.action), "", "", ""},
-                     time_cell(error.predicted),
-                     time_cell(error.measured),
+                     plain_time_cell(error.predicted),
+                     plain_time_cell(error.measured),
                      error_cell(error.predicted, error.measured)}});
   return table({{"Case"},
                 {"Plan"},

@@ -8,8 +8,8 @@
 namespace pfeife {
 namespace {
 
-constexpr double kWorthIt = 0.01;  ///< of the step
-constexpr std::size_t kMostShown = 4;
+constexpr double kWorthNaming = 0.01;  ///< of the step
+constexpr std::size_t kMostLinks = 4;
 
 double part(Nanoseconds time, Nanoseconds whole) {
   return static_cast<double>(time.count()) /
@@ -26,11 +26,11 @@ std::string compared(Nanoseconds time, Nanoseconds now) {
 
 std::string loads_sentence(const LinksRecord& links) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(links.links.size(), kMostShown); ++i) {
+  for (std::size_t i = 0; i < std::min(links.links.size(), kMostLinks); ++i) {
     const LinkUse& use = links.links[i];
     text += (i > 0 ? "; " : "") + use.link + ": " + fixed(100 * use.mean_load, 1) + " % of " +
             fixed(use.capacity / 1e9, 2) + " GB/s";
-    if (part(use.slowed, links.faster.now) >= kWorthIt)
+    if (part(use.slowed, links.faster.now) >= kWorthNaming)
       text += ", slows transfers by " + ms(use.slowed) + " in all";
   }
   return text.empty() ? "" : "fullest links over the step: " + text;
@@ -38,9 +38,9 @@ std::string loads_sentence(const LinksRecord& links) {
 
 std::string slowed_sentence(const LinksRecord& links) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(links.slowed.size(), kMostShown); ++i) {
+  for (std::size_t i = 0; i < std::min(links.slowed.size(), kMostLinks); ++i) {
     const SlowedMessages& one = links.slowed[i];
-    if (part(one.longest - one.alone, links.faster.now) < kWorthIt) continue;
+    if (part(one.longest - one.alone, links.faster.now) < kWorthNaming) continue;
     text += (text.empty() ? "" : "; ") + std::to_string(one.from) + " to " +
             std::to_string(one.to) + ": " + ms(one.mean) + ", at most " + ms(one.longest) +
             ", alone " + ms(one.alone);
@@ -52,7 +52,7 @@ std::string slowed_sentence(const LinksRecord& links) {
 
 std::string sharing_sentence(const LinksRecord& links) {
   const FasterLinks& faster = links.faster;
-  if (part(faster.now - faster.unshared, faster.now) < kWorthIt) return "";
+  if (part(faster.now - faster.unshared, faster.now) < kWorthNaming) return "";
   return "shared links cost " + ms(faster.now - faster.unshared) +
          ": if every transfer had them alone the step would take " +
          compared(faster.unshared, faster.now);
@@ -60,7 +60,8 @@ std::string sharing_sentence(const LinksRecord& links) {
 
 std::string faster_network_sentence(const LinksRecord& links) {
   const FasterLinks& faster = links.faster;
-  if (part(faster.now - std::min(faster.twice, faster.instant), faster.now) < kWorthIt) return "";
+  if (part(faster.now - std::min(faster.twice, faster.instant), faster.now) < kWorthNaming)
+    return "";
   return "a faster network would help: with links twice as fast the step would take " +
          compared(faster.twice, faster.now) + ", with messages that take their latency alone " +
          compared(faster.instant, faster.now);

@@ -10,7 +10,7 @@ namespace pfeife {
 namespace {
 
 constexpr std::size_t kMostInFull = 8;  ///< cases with all their plans
-constexpr std::size_t kMostShown = 36;  ///< lines, one a case
+constexpr std::size_t kMostLines = 36;  ///< lines, one a case
 
 /// "devices=4,microbatches=8,..." up to its n-th comma.
 std::string first_keys(const std::string& name, std::size_t n) {
@@ -79,17 +79,17 @@ Selection choose(const std::vector<CaseRecord>& cases) {
   std::map<std::string, std::size_t> best = best_of_groups(cases, worth, used);
   for (std::size_t keys = 2; keys <= number_of_keys(cases); ++keys) {
     std::map<std::string, std::size_t> finer = best_of_groups(cases, worth, keys);
-    if (finer.size() > kMostShown || finer.size() == cases.size()) break;
+    if (finer.size() > kMostLines || finer.size() == cases.size()) break;
     best = std::move(finer), used = keys;
   }
   for (const auto& [group, number] : best) choice.numbers.push_back(number);
   std::ranges::sort(choice.numbers);
   choice.rule =
       "of each " + names_of_keys(cases.front().name, used) + " the case with the most samples/s";
-  if (choice.numbers.size() > kMostShown) {
+  if (choice.numbers.size() > kMostLines) {
     std::ranges::stable_sort(choice.numbers, std::greater{},
                              [&](std::size_t i) { return worth[i]; });
-    choice.numbers.resize(kMostShown);
+    choice.numbers.resize(kMostLines);
     std::ranges::sort(choice.numbers);
     choice.rule = "those with the most samples/s";
   }

@@ -10,9 +10,9 @@ namespace pfeife::plots {
 namespace {
 
 /// A kind of action on a stage of the rank: what has one colour.
-using Look = std::pair<Paint, std::size_t>;
+using ShareColor = std::pair<Paint, std::size_t>;
 /// Columns filled by each look, [column]; 1 = all the time.
-using Shares = std::map<Look, std::vector<double>>;
+using Shares = std::map<ShareColor, std::vector<double>>;
 
 /// The band that the lanes of one sort fill together.
 struct Band {

@@ -8,7 +8,7 @@
 namespace pfeife {
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kMostFileBytes = std::int64_t{64} << 20;
 constexpr double kMostMilliseconds = 1e8;
 constexpr double kMostAmount = static_cast<double>(std::int64_t{1} << 44);
 
@@ -42,14 +42,14 @@ static TextFile checked(TextFile file) {
 }
 
 TextFile read_text_file(const std::filesystem::path& path) {
-  return checked({path.string(), read_file(path, Bytes{kMostBytes})});
+  return checked({path.string(), read_file(path, Bytes{kMostFileBytes})});
 }
 
 TextFile read_text_stream(std::istream& stream, const std::string& name) {
   constexpr std::size_t kPiece = std::size_t{1} << 16;
   TextFile file{name, ""};
   for (std::size_t size = 0; stream; size += static_cast<std::size_t>(stream.gcount())) {
-    if (size > std::size_t{kMostBytes})
+    if (size > std::size_t{kMostFileBytes})
       throw ConfigError({name}, "is larger than the 64 MiB that such a file may have");
     file.text.resize(size + kPiece);
     stream.read(file.text.data() + size, kPiece);

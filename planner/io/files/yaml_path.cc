@@ -9,7 +9,7 @@
 namespace pfeife {
 namespace {
 
-constexpr std::size_t kDeepest = 64;
+constexpr std::size_t kMostSteps = 64;
 
 /// One step of a path: a key, or an index.
 struct Step {
@@ -26,7 +26,7 @@ class PathReader {
   std::vector<Step> read() {
     std::vector<Step> steps{read_key()};
     while (at_ < path_.size()) {
-      if (steps.size() == kDeepest)
+      if (steps.size() == kMostSteps)
         throw ConfigError({label_, 0, 0}, "a path of more than 64 keys; no config is as deep");
       if (path_[at_] == '[') {
         steps.push_back(read_index());

@@ -15,7 +15,7 @@ namespace {
 using json_fields::Json;
 using json_fields::Malformed;
 
-constexpr std::uint64_t kConfigLimit = std::uint64_t{128} << 20;
+constexpr std::uint64_t kTableLimit = std::uint64_t{128} << 20;
 constexpr std::uint64_t kPackedLimit = std::uint64_t{4} << 30;
 
 /// Elements from the start of the storage to one past the last that the tensor reaches.
@@ -38,7 +38,7 @@ class Collector {
   void add(const std::string& kind, const std::string& table) {
     const std::string folder = folder_of("/data/" + kind + "/" + table);
     if (folder.empty()) return;
-    const Json config = json_fields::parse(archive_.read(folder + table, kConfigLimit));
+    const Json config = json_fields::parse(archive_.read(folder + table, kTableLimit));
     for (const auto& [name, entry] :
          json_fields::object(json_fields::field(config, "config")).items())
       try {

@@ -16,7 +16,7 @@ const std::string kTitle = "pfeife certificate 15, sha256 ";
 
 // Types of this namespace, so that a list finds the description of its entries below.
 struct Writer : CertificateWriter {};
-struct Reader : CertificateReader {
+struct FileReader : CertificateReader {
   using CertificateReader::CertificateReader;
 };
 
@@ -36,7 +36,7 @@ void describe(Archive& a, T& value) {
   auto wide = static_cast<std::int64_t>(value);
   a.number(wide);
   value = static_cast<T>(wide);
-  if constexpr (std::same_as<Archive, Reader>)
+  if constexpr (std::same_as<Archive, FileReader>)
     if (static_cast<std::int64_t>(value) != wide) a.fail("a number is too large");
 }
 template <class Archive, class T>
@@ -218,7 +218,7 @@ Certificate read_certificate_text(const std::string& text, const std::string& na
   const std::string_view body = std::string_view(text).substr(title + 1);
   if (sha256(body) != text.substr(kTitle.size(), 64))
     throw ConfigError({name, 1, 0}, "the certificate is damaged: it has another digest");
-  Reader reader(body, name);
+  FileReader reader(body, name);
   Certificate certificate;
   describe(reader, certificate);
   reader.finish();

@@ -11,7 +11,7 @@
 namespace pfeife {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, DType>, 12> kTypes{{
+constexpr std::array<std::pair<std::string_view, DType>, 12> kNpyTypes{{
     {"|u1", DType::UInt8},
     {"|i1", DType::Int8},
     {"<i2", DType::Int16},
@@ -71,14 +71,14 @@ class Words {
 };
 
 DType type_of(std::string_view name, const Words& words) {
-  for (const auto& [text, type] : kTypes)
+  for (const auto& [text, type] : kNpyTypes)
     if (name == text) return type;
   if (name.starts_with(">")) words.fail("is big endian; save a.astype(a.dtype.newbyteorder('<'))");
   words.fail("has elements of type " + std::string(name.substr(0, 20)) +
              ", which no tensor has; convert them with astype");
 }
 
-NpyHeader parse(std::string_view text, const std::filesystem::path& file) {
+NpyHeader parse_header(std::string_view text, const std::filesystem::path& file) {
   Words words(text, file);
   NpyHeader header;
   std::optional<DType> type;
@@ -140,7 +140,7 @@ NpyHeader read_npy_header(const std::filesystem::path& file) {
   if (count > 1'000'000) fail("has a header of " + std::to_string(count) + " bytes");
   const std::string text = opened.at(before, count);
   if (text.size() < count) fail("was cut off");
-  NpyHeader header = parse(text, file);
+  NpyHeader header = parse_header(text, file);
   header.begin = before + count;
   const auto size = static_cast<std::uint64_t>(opened.size().value);
   if (size - header.begin < header.bytes)

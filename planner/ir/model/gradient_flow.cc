@@ -77,13 +77,13 @@ bool among(const std::array<std::string_view, N>& names, const std::string& op) 
 
 bool in_place(const Node& node) { return node.op.ends_with('_') && !node.op.ends_with("__"); }
 
-const ValueId* first_tensor(const Node& node) {
+const ValueId* first_argument_tensor(const Node& node) {
   return node.arguments.empty() ? nullptr : std::get_if<ValueId>(&node.arguments.front().value);
 }
 
 // Marks what `node` writes into, and what that is a view of.
 void mark_written(Graph& graph, const Node& node) {
-  const ValueId* written = first_tensor(node);
+  const ValueId* written = first_argument_tensor(node);
   while (written != nullptr) {
     Value& value = graph.values[written->index()];
     if (value.role != ValueRole::Intermediate || !is_floating(value.type.dtype)) return;
@@ -91,7 +91,7 @@ void mark_written(Graph& graph, const Node& node) {
     value.requires_grad = true;
     const Node& producer = graph.nodes[value.producer->index()];
     if (!in_place(producer) && !among(kMayBeViews, producer.op)) return;
-    written = first_tensor(producer);
+    written = first_argument_tensor(producer);
   }
 }
 

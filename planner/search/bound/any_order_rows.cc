@@ -6,14 +6,9 @@
 #include <limits>
 
 #include "planner/schedules/families.h"
+#include "planner/search/price/numbers.h"
 
 namespace pfeife {
-namespace {
-
-constexpr double kExact = 9007199254740992.0;  // 2^53
-
-}  // namespace
-
 CertifiedPath AnyOrderRow::certified(std::size_t stages) const {
   const bool returns = back != kNot;
   return {rank, std::string(from, 's') + std::string(returns ? 0 : come - from, 'f') +

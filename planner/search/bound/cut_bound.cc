@@ -3,15 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "planner/cost/estimate/clones.h"
+#include "planner/search/price/numbers.h"
 
 namespace pfeife {
-namespace {
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
-std::size_t at(std::int32_t q) { return static_cast<std::size_t>(q); }
-}  // namespace
 
 PFEIFE_CLONES static void add_scaled(double* out, const double* in, double factor,
                                      std::size_t count) {

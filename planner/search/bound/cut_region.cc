@@ -1,14 +1,12 @@
 // The part of CutBound that says which stages a region allows, and what they surely pay.
 #include <algorithm>
-#include <limits>
 
 #include "planner/search/bound/cut_bound.h"
+#include "planner/search/price/numbers.h"
 
 namespace pfeife {
 namespace {
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kFree = 0.2;  ///< of the memory: far from full
-std::size_t at(std::int32_t q) { return static_cast<std::size_t>(q); }
 }  // namespace
 
 CutBound::CutBound(const CutModel& model, const CutCosts& costs, const LiveMemory& live,

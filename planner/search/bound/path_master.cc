@@ -2,16 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "planner/cost/estimate/clones.h"
+#include "planner/search/price/numbers.h"
 
 namespace pfeife {
-
-namespace {
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
-}
 
 // Plain loops over numbers that lie side by side: all processors agree on the results, because the
 // file is built without contraction to fused operations.

@@ -8,10 +8,10 @@
 namespace pfeife {
 namespace {
 
-constexpr std::size_t kPrograms = 60;  ///< dynamic programs over cuts at most
-constexpr double kCloseEnough = 1e-4;  ///< of the bound
-constexpr double kTolerance = 1e-7;    ///< of the master, in units of the bound
-constexpr std::size_t kPivots = 4000;  ///< of one game
+constexpr std::size_t kPrograms = 60;      ///< dynamic programs over cuts at most
+constexpr double kCloseEnough = 1e-4;      ///< of the bound
+constexpr double kGameTolerance = 1e-7;    ///< of the master, in units of the bound
+constexpr std::size_t kMostPivots = 4000;  ///< of one game
 
 std::vector<double> best_weights(AnyOrderRows& rows) {
   std::vector<double> weights(rows.size(), 1.0 / static_cast<double>(rows.size())), best = weights;
@@ -28,7 +28,7 @@ std::vector<double> best_weights(AnyOrderRows& rows) {
       master.enter_path(0);
     }
     master.solve(
-        kTolerance, kPivots, [&] { return master.most_violated(kTolerance); }, [] {});
+        kGameTolerance, kMostPivots, [&] { return master.most_violated(kGameTolerance); }, [] {});
     std::ranges::fill(weights, 0.0);
     for (const auto& [row, weight] : master.weights()) weights[row] = weight;
     minimum = rows.minimum(weights);

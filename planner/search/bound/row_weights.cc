@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-namespace pfeife {
-namespace {
-constexpr double kExact = 9007199254740992.0;  // 2^53
-}
+#include "planner/search/price/numbers.h"
 
+namespace pfeife {
 RowWeigher::RowWeigher(const Candidates& candidates, ProofRecord* record)
     : candidates_(candidates), record_(record) {
   const CutModel& model = candidates.model();

@@ -14,7 +14,7 @@
 namespace pfeife {
 namespace {
 
-using Order = std::vector<DeviceId>;
+using DeviceOrder = std::vector<DeviceId>;
 
 constexpr std::size_t kEnumerated = 20'000;  ///< orders to look at one by one
 constexpr std::size_t kJudged = 400;         ///< of them, different ones to judge
@@ -41,14 +41,14 @@ class PathClasses {
   std::size_t kind(DeviceId device) const { return cluster_.kind_of_device[device.index()]; }
 
   /// Exchanging a and b changes nothing for anybody else, nor between them.
-  bool interchangeable(DeviceId a, DeviceId b, const Order& devices) const {
+  bool interchangeable(DeviceId a, DeviceId b, const DeviceOrder& devices) const {
     if (kind(a) != kind(b) || (*this)(a, b) != (*this)(b, a)) return false;
     return std::ranges::all_of(devices, [&](DeviceId c) {
       return c == a || c == b || ((*this)(a, c) == (*this)(b, c) && (*this)(c, a) == (*this)(c, b));
     });
   }
   /// Equal for two orders exactly if no estimate tells them apart.
-  std::vector<std::size_t> signature(const Order& order) const {
+  std::vector<std::size_t> signature(const DeviceOrder& order) const {
     std::vector<std::size_t> text;
     for (const DeviceId a : order) {
       text.push_back(kind(a));
@@ -82,7 +82,7 @@ class Judge {
         model_(problem.layers, problem.cluster, problem.memory_rule, problem.recomputes_all()) {}
 
   /// The best score (local_search.h) of any plan's schedule.
-  double operator()(const Order& order) const {
+  double operator()(const DeviceOrder& order) const {
     const Problem placed = with_devices(problem_, order);
     double best = std::numeric_limits<double>::infinity();
     for (const Priced& plan : plans_) {
@@ -110,9 +110,9 @@ class Ranking {
   Ranking(const Problem& problem, const std::vector<Priced>& plans, std::size_t threads)
       : judge_(problem, plans), classes_(problem.cluster), threads_(threads) {}
 
-  void judge(const std::vector<Order>& orders) {
-    std::vector<Order> fresh;
-    for (const Order& order : orders) {
+  void judge(const std::vector<DeviceOrder>& orders) {
+    std::vector<DeviceOrder> fresh;
+    for (const DeviceOrder& order : orders) {
       const auto [at, added] = known_.try_emplace(classes_.signature(order), Entry{0, order});
       if (added) fresh.push_back(order);
     }
@@ -121,15 +121,17 @@ class Ranking {
     for (std::size_t i = 0; i < fresh.size(); ++i)
       known_.at(classes_.signature(fresh[i])).score = scores[i];
   }
-  double score(const Order& order) const { return known_.at(classes_.signature(order)).score; }
+  double score(const DeviceOrder& order) const {
+    return known_.at(classes_.signature(order)).score;
+  }
   std::size_t judged() const { return known_.size(); }
 
   /// Best first, ties in lexicographic order.
-  std::vector<Order> best(std::size_t keep) const {
+  std::vector<DeviceOrder> best(std::size_t keep) const {
     std::vector<const Entry*> all;
     for (const auto& [signature, entry] : known_) all.push_back(&entry);
     std::ranges::sort(all, {}, [](const Entry* e) { return std::tie(e->score, e->order); });
-    std::vector<Order> orders;
+    std::vector<DeviceOrder> orders;
     for (const Entry* entry : all)
       if (orders.size() < keep) orders.push_back(entry->order);
     return orders;
@@ -138,7 +140,7 @@ class Ranking {
  private:
   struct Entry {
     double score = 0;
-    Order order;
+    DeviceOrder order;
   };
   Judge judge_;
   PathClasses classes_;
@@ -147,17 +149,17 @@ class Ranking {
 };
 
 /// Exchanges the two devices that gain most, as long as any exchange does.
-void exchange(Order order, Ranking& ranking) {
+void exchange(DeviceOrder order, Ranking& ranking) {
   ranking.judge({order});
   for (std::size_t round = 0; round < kRounds; ++round) {
-    std::vector<Order> exchanged;
+    std::vector<DeviceOrder> exchanged;
     for (std::size_t a = 0; a < order.size(); ++a)
       for (std::size_t b = a + 1; b < order.size(); ++b) {
         exchanged.push_back(order);
         std::swap(exchanged.back()[a], exchanged.back()[b]);
       }
     ranking.judge(exchanged);
-    const auto best = std::ranges::min_element(exchanged, {}, [&](const Order& o) {
+    const auto best = std::ranges::min_element(exchanged, {}, [&](const DeviceOrder& o) {
       return std::pair{ranking.score(o), o};
     });
     if (best == exchanged.end() || ranking.score(*best) >= ranking.score(order)) return;
@@ -167,15 +169,17 @@ void exchange(Order order, Ranking& ranking) {
 
 }  // namespace
 
-std::optional<std::vector<Order>> device_orders(const Cluster& cluster, const Order& devices,
-                                                std::size_t most) {
+std::optional<std::vector<DeviceOrder>> device_orders(const Cluster& cluster,
+                                                      const DeviceOrder& devices,
+                                                      std::size_t most) {
   const PathClasses classes(cluster);
-  Order sorted = devices;
+  DeviceOrder sorted = devices;
   std::ranges::sort(sorted);
-  std::vector<Order> groups;  // of interchangeable devices
+  std::vector<DeviceOrder> groups;  // of interchangeable devices
   for (const DeviceId device : sorted) {
-    const auto group = std::ranges::find_if(
-        groups, [&](const Order& g) { return classes.interchangeable(g.front(), device, sorted); });
+    const auto group = std::ranges::find_if(groups, [&](const DeviceOrder& g) {
+      return classes.interchangeable(g.front(), device, sorted);
+    });
     if (group == groups.end())
       groups.push_back({device});
     else
@@ -187,21 +191,21 @@ std::optional<std::vector<Order>> device_orders(const Cluster& cluster, const Or
     labels.insert(labels.end(), groups[g].size(), g);
   }
   if (!fewer_than(sizes, most)) return std::nullopt;
-  std::map<std::vector<std::size_t>, Order> smallest;
+  std::map<std::vector<std::size_t>, DeviceOrder> smallest;
   do {
     std::vector<std::size_t> next(groups.size(), 0);
-    Order order;
+    DeviceOrder order;
     for (const std::size_t g : labels) order.push_back(groups[g][next[g]++]);
     const auto [at, added] = smallest.try_emplace(classes.signature(order), order);
     if (!added) at->second = std::min(at->second, order);
   } while (std::ranges::next_permutation(labels).found);
-  std::vector<Order> orders;
+  std::vector<DeviceOrder> orders;
   for (auto& [signature, order] : smallest) orders.push_back(std::move(order));
   std::ranges::sort(orders);
   return orders;
 }
 
-Problem with_devices(const Problem& problem, const Order& device_of_rank) {
+Problem with_devices(const Problem& problem, const DeviceOrder& device_of_rank) {
   Problem changed = problem;
   changed.device_of_rank = device_of_rank;
   for (std::size_t r = 0; r < device_of_rank.size(); ++r) {
@@ -221,7 +225,7 @@ PromisingOrders promising_orders(const Problem& problem, const std::vector<Price
     ranking.judge(*all);
     return {ranking.best(keep), false};
   }
-  Order start = problem.device_of_rank;
+  DeviceOrder start = problem.device_of_rank;
   std::mt19937_64 random(1);
   for (std::size_t s = 0; s < kStarts; ++s) {
     exchange(start, ranking);

@@ -9,7 +9,7 @@ namespace pfeife {
 namespace {
 
 constexpr std::size_t kKept = 6;           ///< orders of the devices that are searched
-constexpr std::size_t kLittleEffort = 30;  ///< of the search that names schedules to judge them by
+constexpr std::size_t kNamingEffort = 30;  ///< of the search that names schedules to judge them by
 constexpr std::size_t kPlans = 3;          ///< schedules to judge them by
 
 /// Schedules to judge orders by. Every rank has the largest limit: where the given order fits
@@ -18,7 +18,7 @@ std::vector<Priced> plans_to_judge_by(const Problem& problem, SearchOptions opti
                                       const Searcher& searcher) {
   Problem roomy = problem;
   std::ranges::fill(roomy.memory_limit, std::ranges::max(problem.memory_limit));
-  options.keep = kPlans, options.iterations = kLittleEffort, options.certificate = false;
+  options.keep = kPlans, options.iterations = kNamingEffort, options.certificate = false;
   return searcher(roomy, options).plans;
 }
 

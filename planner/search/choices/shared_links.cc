@@ -23,7 +23,7 @@ constexpr std::size_t kAtOnce = 16;        ///< timed together, then bounds are 
 constexpr double kPoolTasks = 500'000;     ///< of known plans; kFirst are timed whatever they have
 constexpr double kTasksPerEffort = 3'000;  ///< of plans that are searched
 constexpr std::size_t kDefaultEffort = 500;
-constexpr std::size_t kLittleEffort = 10;  ///< of a search for slower links
+constexpr std::size_t kSlowedEffort = 10;  ///< of a search for slower links
 constexpr std::size_t kElite = 6;          ///< plans from which the search goes on
 constexpr std::size_t kMoves = 64;         ///< random moves of one plan's cuts
 constexpr std::size_t kTimedMoves = 32;    ///< of all changes of one plan
@@ -188,8 +188,8 @@ class SharedLinks {
       problem.schedules = schedules;
       SearchOptions brief = options_;
       brief.certificate = false, brief.progress = {};
-      if (brief.iterations == 0 || brief.iterations > kLittleEffort)
-        brief.iterations = kLittleEffort;
+      if (brief.iterations == 0 || brief.iterations > kSlowedEffort)
+        brief.iterations = kSlowedEffort;
       time_pool(weighed(priced(search(problem, brief).all)));
     }
   }

@@ -1,17 +1,15 @@
 #include "planner/search/joint/joint_certificate.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 #include "planner/schedules/families.h"
 #include "planner/search/bound/proof_record.h"
 #include "planner/search/bound/stage_paths.h"
+#include "planner/search/price/numbers.h"
 
 namespace pfeife {
 namespace {
-
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 /// Of each schedule what can be proven of it, and from that what can be proven of all.
 class Provable {

@@ -8,12 +8,11 @@
 #include "planner/search/joint/joint_certificate.h"
 #include "planner/search/orders/pareto.h"
 #include "planner/search/price/lack.h"
+#include "planner/search/price/numbers.h"
 
 namespace pfeife {
 
 namespace {
-
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 /// Of all cuts of the listed schedules, or of some.
 void bound_listed(const Searched& in, Answer& outcome) {

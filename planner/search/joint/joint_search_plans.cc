@@ -1,5 +1,4 @@
 // The steps of the joint search that find plans.
-#include <limits>
 #include <map>
 
 #include "planner/ir/basics/error.h"
@@ -9,10 +8,10 @@
 #include "planner/search/cuts/start_cuts.h"
 #include "planner/search/joint/joint_search.h"
 #include "planner/search/orders/every_order.h"
+#include "planner/search/price/numbers.h"
 
 namespace pfeife {
 namespace {
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kPolishedFirst = 4;   ///< schedules that make the first upper bound
 constexpr std::size_t kAnnealed = 8;        ///< schedules annealed of each number of stages a rank
 constexpr std::size_t kAnnealing = 3;       ///< batches, of effort 1

@@ -1,16 +1,15 @@
 // The steps of the joint search that bound schedules.
 #include <bit>
-#include <limits>
 #include <map>
 
 #include "planner/schedules/families.h"
 #include "planner/search/bound/any_order.h"
 #include "planner/search/bound/stage_bound.h"
 #include "planner/search/joint/joint_search.h"
+#include "planner/search/price/numbers.h"
 
 namespace pfeife {
 namespace {
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kSchedulesARound = 4;  ///< of branch and bound
 constexpr std::size_t kPartsARound = 8;      ///< of their trees, all together
 constexpr double kLow = 0.1;                 ///< of the way from the lowest bound to the best plan

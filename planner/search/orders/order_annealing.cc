@@ -7,12 +7,12 @@
 
 #include "planner/schedules/order_clock.h"
 #include "planner/search/cuts/cut_moves.h"
+#include "planner/search/price/numbers.h"
 
 namespace pfeife {
 namespace {
 
 constexpr double kTooFull = Candidates::kTooFull;
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr double kLate = 1.01;     ///< a list's own time is at most a little more than its order's
 constexpr double kHottest = 3e-2;  ///< temperature at first, of the score

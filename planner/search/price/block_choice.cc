@@ -5,19 +5,9 @@
 #include <set>
 
 #include "planner/cost/stages/blocks.h"
+#include "planner/search/price/numbers.h"
 
 namespace pfeife {
-namespace {
-
-double number(Bytes bytes) { return static_cast<double>(bytes.value); }
-double number(Nanoseconds time) { return static_cast<double>(time.count()); }
-
-void accumulate(std::vector<double>& sums) {
-  for (std::size_t i = 1; i < sums.size(); ++i) sums[i] += sums[i - 1];
-}
-
-}  // namespace
-
 BlockChoice::BlockChoice(const CutModel& model, const Schedule& compute_only,
                          const Placement& placement, const std::vector<Bytes>& memory_limit,
                          const std::vector<LayerRange>& blocks)

@@ -5,6 +5,8 @@
 #include <limits>
 #include <set>
 
+#include "planner/search/price/numbers.h"
+
 namespace pfeife {
 
 CutModel::CutModel(const Layers& layers, const Cluster& cluster, MemoryRule rule, bool recompute,
@@ -43,12 +45,6 @@ std::optional<Cuts> CutModel::cuts(const Partition& partition) const {
   found.push_back(last());
   return found;
 }
-
-static void accumulate(std::vector<double>& sums) {
-  for (std::size_t i = 1; i < sums.size(); ++i) sums[i] += sums[i - 1];
-}
-static double number(Nanoseconds time) { return static_cast<double>(time.count()); }
-static double number(Bytes bytes) { return static_cast<double>(bytes.value); }
 
 /// [0][segment] to [log2 of the width][segment]: the largest of so many segments from there on.
 static void widen(std::vector<std::vector<double>>& most) {

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 
-namespace pfeife {
-namespace {
-double number(Bytes bytes) { return static_cast<double>(bytes.value); }
-}  // namespace
+#include "planner/search/price/numbers.h"
 
+namespace pfeife {
 KnownStages::KnownStages(const CutModel& model, const Placement& placement) {
   if (placement.stages() == placement.ranks()) return;
   for (const LayerParameter& parameter : model.layers().parameters)

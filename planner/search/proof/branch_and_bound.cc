@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+
+#include "planner/search/price/numbers.h"
 
 namespace pfeife {
 namespace {
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kNothing = ~std::size_t{0};
 constexpr std::size_t kMixturesAtNode = 30;  ///< minima for the weights, where memory binds
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
 
@@ -11,6 +10,7 @@
 #include "planner/schedules/families.h"
 #include "planner/search/price/candidate.h"
 #include "planner/search/price/lack.h"
+#include "planner/search/price/numbers.h"
 
 namespace pfeife {
 
@@ -34,7 +34,6 @@ std::vector<ScheduleSpec> reference_set(std::size_t ranks, std::size_t microbatc
 
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::size_t kWidth = 2;
 constexpr std::size_t kRounds = 100;
 constexpr std::int32_t kRadius = 10;
