@@ -8,9 +8,11 @@
 #include "experiments/plans/plan_case.h"
 #include "experiments/plans/plan_folder.h"
 #include "experiments/plans/reasons.h"
+#include "experiments/plans/searched_plans.h"
 #include "experiments/plans/simulated_choice.h"
 #include "planner/cost/estimate/link_load.h"
 #include "planner/cost/estimate/memory.h"
+#include "planner/cost/stages/recomputed_layers.h"
 #include "planner/inputs/read_layers.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/cluster/network_reader.h"
@@ -19,11 +21,14 @@
 #include "planner/io/plan/certificate_file.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"
+#include "planner/ir/basics/parallel.h"
 #include "planner/ir/request/calibrated.h"
 #include "planner/ir/request/pipeline.h"
 #include "planner/mesh/mesh_search.h"
 #include "planner/mesh/replicated_layers.h"
 #include "planner/schedule_tool/certify.h"
+#include "planner/schedules/families.h"
+#include "planner/search/price/price.h"
 #include "plots/timeline/timeline.h"
 #include "sim/simulator.h"
 
@@ -227,6 +232,47 @@ Planned plan(const Request& request, const RunOptions& options) {
            pipeline_cluster(run, mesh.network), pipeline_request(request, run), options);
   planned.mesh = run;
   return planned;
+}
+
+Pricer::Pricer(const Model& model, const Cluster& cluster, const Request& asked)
+    : cluster_(cluster) {
+  const Request request = request_of(model, cluster, asked);
+  cluster_ = as_measured(calibrated(cluster, request), request);
+  layers_ = LayersForRequests(model, cluster).of(request);
+  const CaseInputs inputs{&request, layers_.get(), &cluster_};
+  check_case(inputs);
+  const Problem problem = settled_problem(inputs, request.plan.recompute);
+  schedules_ = problem.schedules;
+  device_of_rank_ = problem.device_of_rank;
+  memory_limit_ = problem.memory_limit;
+  receives_ = problem.receives;
+  norm_ = problem.norm;
+}
+
+static void check(const Choice& choice, const Layers& layers) {
+  if (const auto refused = refusal(choice.spec))
+    throw ConfigError({}, to_string(*refused, choice.spec));
+  if (choice.partition.stages() != choice.spec.stages())
+    throw ConfigError({}, stream_all(name_of(choice), " has ", choice.spec.stages(),
+                                     " stages, and the cuts make ", choice.partition.stages()));
+  std::string illegal = illegal_because(layers, choice.partition);
+  if (illegal.empty())
+    illegal = illegal_because(layers, choice.partition, choice.recomputed.blocks);
+  if (!illegal.empty()) throw ConfigError({}, illegal);
+}
+
+std::vector<Priced> Pricer::price(std::vector<Choice> choices, std::size_t threads) const {
+  for (Choice& choice : choices) {
+    check(choice, *layers_);
+    if (choice.placement.rank_of_stage.empty())
+      choice.placement = placement_for(choice.spec, device_of_rank_);
+  }
+  Problem problem{*layers_, cluster_, schedules_, device_of_rank_, memory_limit_};
+  problem.receives = receives_, problem.norm = norm_;
+  std::vector<Priced> priced(choices.size());
+  parallel_for(choices.size(), threads,
+               [&](std::size_t i) { priced[i] = pfeife::price(problem, std::move(choices[i])); });
+  return priced;
 }
 
 Trace simulate(const PricedPlan& priced, const Cluster& cluster) {

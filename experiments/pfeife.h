@@ -38,6 +38,8 @@
 #include "planner/ir/request/request.h"
 #include "planner/ir/result/answer.h"
 #include "planner/ir/result/contestant.h"
+#include "planner/ir/result/priced.h"
+#include "planner/ir/result/step_norm.h"
 #include "planner/ir/trace/trace.h"
 
 namespace pfeife {
@@ -101,6 +103,38 @@ Planned plan(const Model& model, const Cluster& cluster, const Request& request 
 /// The same of the model and the cluster that the request names; of a mesh, if it asks for one: the
 /// mesh is chosen, and one pipeline of it planned. Errors: the same.
 Planned plan(const Request& request, const RunOptions& options = {});
+
+/// Prices the choices of a search of your own: ask for a batch, be told times and memory.
+///
+///   Pricer pricer(model, cluster, {.devices = 4, .microbatches = 8});
+///   const Priced first = pricer.price({{choice}}).front();  // first.estimate, first.peak_memory
+class Pricer {
+ public:
+  /// Of the model's layers as the request uses them, on the cluster. Errors: as plan().
+  Pricer(const Model& model, const Cluster& cluster, const Request& request = {});
+
+  /// What is cut: Layer::no_cut_after says where not.
+  const Layers& layers() const { return *layers_; }
+  /// The points of the families that the request allows.
+  const std::vector<ScheduleSpec>& schedules() const { return schedules_; }
+  /// Which device runs which rank.
+  const std::vector<DeviceId>& device_of_rank() const { return device_of_rank_; }
+  const std::vector<Bytes>& memory_limit() const { return memory_limit_; }  ///< [rank]
+
+  /// [choice] Estimate, peaks (fits() compares them with the limits), costs and rows. An empty
+  /// placement is the schedule's on these devices. Errors: ConfigError of the first choice that
+  /// cannot be: a schedule that no family can do, cuts that are not legal.
+  std::vector<Priced> price(std::vector<Choice> choices, std::size_t threads = 1) const;
+
+ private:
+  std::shared_ptr<const Layers> layers_;
+  Cluster cluster_;
+  Receives receives_ = Receives::AtNeed;
+  StepNorm norm_ = StepNorm::None;
+  std::vector<ScheduleSpec> schedules_;
+  std::vector<DeviceId> device_of_rank_;
+  std::vector<Bytes> memory_limit_;
+};
 
 /// The step on links that are shared, by the simulator (SimGrid). Errors: RuntimeFault, also where
 /// there is no simulator.

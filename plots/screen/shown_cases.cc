@@ -69,7 +69,7 @@ struct Selection {
 
 Selection choose(const std::vector<CaseRecord>& cases) {
   Selection choice;
-  if (cases.size() <= kMostShown) {
+  if (cases.size() <= kMostLines) {
     choice.numbers.resize(cases.size());
     std::iota(choice.numbers.begin(), choice.numbers.end(), std::size_t{0});
     return choice;

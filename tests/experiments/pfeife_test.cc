@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <random>
+#include <set>
 
 #include "planner/io/plan/plan_file.h"
 #include "planner/ir/basics/decimals.h"
@@ -279,6 +281,43 @@ std::string refused(const Request& request) {
     return refusal.key() + " | " + refusal.what();
   }
   return "";
+}
+
+// A search of one's own in a few lines, priced as plan() prices: random cuts of every schedule.
+// None of its plans is below the bound, and plan()'s own choice is priced as plan() said.
+TEST_F(Pfeife, PricesTheChoicesOfOtherSearches) {
+  const Model model = load_model(configs() / "models/tiny_gpt.pt2");
+  const Cluster cluster = load_cluster(configs() / "clusters/a100_sxm4_40gb_x8.yaml");
+  const Request request{.devices = 2,
+                        .microbatches = 4,
+                        .plan = {.families = {"1f1b", "zb_h1", "zbv"}, .iterations = 20},
+                        .simulate = false};
+  const Pricer pricer(model, cluster, request);
+  std::mt19937 random(1);
+  std::vector<Choice> choices;
+  const auto last = static_cast<std::int32_t>(pricer.layers().size()) - 2;
+  while (choices.size() < 200) {
+    Choice choice{.spec = pricer.schedules()[random() % pricer.schedules().size()]};
+    std::set<std::int32_t> cuts;
+    while (cuts.size() + 1 < choice.spec.stages())
+      cuts.insert(std::uniform_int_distribution(0, last)(random));
+    choice.partition.cuts.assign(cuts.begin(), cuts.end());
+    if (illegal_because(pricer.layers(), choice.partition).empty()) choices.push_back(choice);
+  }
+  std::vector<Priced> priced = pricer.price(choices, 2);
+  std::erase_if(priced,
+                [&](const Priced& p) { return !fits(p.peak_memory, pricer.memory_limit()); });
+  const Planned planned = plan(model, cluster, request);
+  ASSERT_FALSE(priced.empty());
+  for (const Priced& found : priced) EXPECT_GE(found.estimate, planned.bound->time);
+  const PricedPlan& best = planned.best();
+  const Priced again = pricer.price({static_cast<const Choice&>(best.plan)}).front();
+  EXPECT_EQ(again.estimate, best.plan.estimate);
+  EXPECT_EQ(again.peak_memory, best.plan.peak_memory);
+  EXPECT_EQ(pricer.price(choices), pricer.price(choices, 3));
+
+  choices.front().partition.cuts.push_back(last + 1);
+  EXPECT_THROW(pricer.price(choices), ConfigError);
 }
 
 TEST_F(Pfeife, RefusesWishesAsAConfigDoes) {

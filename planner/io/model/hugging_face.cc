@@ -8,7 +8,7 @@
 namespace pfeife {
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 30;
+constexpr std::int64_t kMostFigure = std::int64_t{1} << 30;
 
 /// Figures of absent fields, by model_type. Source: the configuration classes of transformers
 /// 5.24.0.
@@ -108,7 +108,7 @@ class Config {
   std::optional<std::int64_t> figure(const std::string& key, std::int64_t least = 1) const {
     if (const auto node = root_.find(key)) {
       if (node->is_null()) return std::nullopt;
-      return node->as_int(least, kMost);
+      return node->as_int(least, kMostFigure);
     }
     const auto& defaults = kDefaults.at(kind_);
     const auto known = defaults.find(key);
@@ -117,7 +117,7 @@ class Config {
   }
   std::int64_t at(const std::string& key, std::int64_t least = 1) const {
     if (const auto found = figure(key, least)) return *found;
-    return root_.at(key).as_int(least, kMost);
+    return root_.at(key).as_int(least, kMostFigure);
   }
   bool is_true(const std::string& key) const {
     const auto node = root_.find(key);
@@ -197,7 +197,7 @@ std::int64_t layers_before_experts(const Config& config) {
   std::int64_t first = 0;
   if (const auto dense = config.root().find("mlp_only_layers"); dense && !dense->is_null())
     for (const YamlNode& layer : dense->items())
-      if (layer.as_int(0, kMost) != first++)
+      if (layer.as_int(0, kMostFigure) != first++)
         layer.fail(
             "layers without experts behind others with have no price; name the first ones "
             "alone, in order");

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "planner/search/price/numbers.h"
+
 namespace pfeife {
-namespace {
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
-}
 
 CutTimes::CutTimes(const CutModel& model, const Schedule& compute_only, const Placement& placement,
                    bool last_apart)

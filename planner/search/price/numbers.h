@@ -1,5 +1,6 @@
-#pragma once
 // Exact quantities as the doubles that a search computes with.
+#pragma once
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
