@@ -6,6 +6,7 @@
 # part without one that has torch, which it says.
 set -euo pipefail
 run=$1 repository=$2 python=${TORCH_PYTHON:-python3}
+[[ -n ${TORCH_PYTHON:-} || ! -x $repository/build/venv/bin/python3 ]] || python=$repository/build/venv/bin/python3
 if ! "$python" -c '' 2> /dev/null; then
   echo "skipped: there is no $python"
   exit 77

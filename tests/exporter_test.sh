@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # export_models.py: archives train as their modules do, and what would not is refused with what to do. Its proof is tried on
 # exporters that are wrong. Usage: exporter_test.sh REPOSITORY. Skipped (77) without a Python that has torch 2.11 or later:
-# python3, or $TORCH_PYTHON.
+# $TORCH_PYTHON, that of build/venv, or python3.
 set -euo pipefail
 repository=$1 python=${TORCH_PYTHON:-python3}
+[[ -n ${TORCH_PYTHON:-} || ! -x $repository/build/venv/bin/python3 ]] || python=$repository/build/venv/bin/python3
 if ! "$python" -c 'import torch; assert torch.__version__ >= "2.11"' 2> /dev/null; then
   echo "skipped: $python has no torch 2.11; set TORCH_PYTHON"
   exit 77

@@ -2,9 +2,10 @@
 # A plan's exports, read by torch.distributed.pipelining itself: split_points.json cuts tiny_mlp where the plan does, and
 # every cell of schedule_torch.csv is an action; the script beside them runs chains and residual blocks on two ranks with
 # the losses and gradients of the unsplit module, and what torch cannot run is refused. Usage: torch_export_test.sh PFEIFE_EXP REPOSITORY. Skipped (77) without a
-# Python that has torch: python3, or $TORCH_PYTHON.
+# Python that has torch: $TORCH_PYTHON, that of build/venv, or python3.
 set -euo pipefail
 exp=$1 repository=$2 python=${TORCH_PYTHON:-python3}
+[[ -n ${TORCH_PYTHON:-} || ! -x $repository/build/venv/bin/python3 ]] || python=$repository/build/venv/bin/python3
 if ! "$python" -c 'import torch.distributed.pipelining.schedules' 2> /dev/null; then
   echo "skipped: $python has no torch.distributed.pipelining; set TORCH_PYTHON"
   exit 77

@@ -77,7 +77,7 @@ TEST_F(Reports, TheHistoryOfTheBestEndsAtTheBoundOfAll) {
   SettledCase settled;
   settled.layers = &layers_;
   const std::vector<SettledCase> cases(2, settled);
-  const Answer found = search_settled(cases, both, {}, searcher).outcome;
+  const Answer found = search_settled(cases, both, {}, searcher).answer;
   EXPECT_EQ(found.bound->time, Nanoseconds{800});
   ASSERT_EQ(found.history.size(), 2u);
   EXPECT_EQ(found.history[0].bound, Nanoseconds{700});

@@ -7,24 +7,24 @@
 namespace pfeife {
 namespace {
 
-boost::program_options::variables_map read(const std::vector<std::string>& arguments) {
+boost::program_options::variables_map read_words(const std::vector<std::string>& arguments) {
   boost::program_options::options_description known;
   known.add_options()("steps", boost::program_options::value<int>(), "number of steps")("threads",
                                                                                         "no value");
   return read_arguments(arguments, known, "plan", "pfeife-run train");
 }
 std::string refusal(const std::vector<std::string>& arguments) {
-  return message_of([&] { read(arguments); });
+  return message_of([&] { read_words(arguments); });
 }
 
 TEST(CommandLine, HasOptionsAndOneSubjectInAnyOrder) {
-  const auto found = read({"--steps", "3", "plan.yaml", "--threads"});
+  const auto found = read_words({"--steps", "3", "plan.yaml", "--threads"});
   EXPECT_EQ(found["plan"].as<std::string>(), "plan.yaml");
   EXPECT_EQ(found["steps"].as<int>(), 3);
   EXPECT_EQ(found.count("threads"), 1U);
-  EXPECT_EQ(read({"--steps", "0"})["steps"].as<int>(), 0);
-  EXPECT_EQ(read({"007"})["plan"].as<std::string>(), "007") << "a file may be called so";
-  EXPECT_TRUE(read({}).empty());
+  EXPECT_EQ(read_words({"--steps", "0"})["steps"].as<int>(), 0);
+  EXPECT_EQ(read_words({"007"})["plan"].as<std::string>(), "007") << "a file may be called so";
+  EXPECT_TRUE(read_words({}).empty());
 }
 
 TEST(CommandLine, RefusalsSayWhatIsWrongAndWhereTheOptionsAre) {
