@@ -2,7 +2,7 @@
 # The studies of published tables: what is written beside tables.csv says what it says, and some of it computed again is the same.
 # Usage: tests/paper_tables_test.sh PFEIFE_EXP REPOSITORY
 set -euo pipefail
-program=$1 studies=$2/experiments
+program=$1 studies=$2/experiments/studies
 command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT

@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "experiments/planner_comparison/comparison.h"
+#include "tests/benchmarks/planner_comparison/comparison.h"
 #include "planner/schedule_tool/certify.h"
 #include "planner/schedules/families.h"
 #include "planner/search/reference/reference.h"

@@ -1,4 +1,4 @@
-// FLOPs of the shipped archives, beside torch's own count (experiments/flop_check/flops.csv).
+// FLOPs of the shipped archives, beside torch's own count (experiments/studies/flop_check/flops.csv).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,7 +28,7 @@ Flop flops_of(const Graph& graph) {
 
 TEST(FlopCheck, ShippedArchivesAreWithinOnePercentOfTorchOrTheTableSaysWhy) {
   const CsvTable table =
-      CsvTable::parse(read_text_file(PFEIFE_SOURCE_DIR "/experiments/flop_check/flops.csv"));
+      CsvTable::parse(read_text_file(PFEIFE_SOURCE_DIR "/experiments/studies/flop_check/flops.csv"));
   std::size_t shipped = 0;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const std::string name = table.at(row, "model").text;

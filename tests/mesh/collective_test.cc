@@ -19,7 +19,7 @@ const std::filesystem::path kRoot = PFEIFE_SOURCE_DIR;
 TEST(Collective, AllReducesOfThreeToSevenDevicesAreWithinFifteenPercentButForTwo) {
   const Network network = read_network(kRoot / "configs/clusters/a100_sxm4_80gb_hosts.yaml");
   const CsvTable table = CsvTable::parse(
-      read_text_file(kRoot / "experiments/published_runs/data/vtrain_a100_allreduce.csv"));
+      read_text_file(kRoot / "experiments/studies/published_runs/data/vtrain_a100_allreduce.csv"));
   int far = 0, rows = 0;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const auto number = [&](const char* column) {

@@ -1,6 +1,6 @@
 // Never worse than reference mode or simple cuts, and a plan wherever one of them has one: on those
 // problems of the study whose models are small, with a small effort.
-#include "experiments/planner_comparison/comparison.h"
+#include "tests/benchmarks/planner_comparison/comparison.h"
 
 #include <gtest/gtest.h>
 

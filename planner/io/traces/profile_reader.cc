@@ -89,7 +89,7 @@ class Profile {
           {file_}, kernels_.empty() || ranges_.empty()
                        ? "has no ranges that are named like actions, as \"0F0\", \"PP:0F0\" or "
                          "\"Forward 0\"; wrap the actions in torch.profiler.record_function "
-                         "(experiments/torch_traces/README.md)"
+                         "(experiments/studies/torch_traces/README.md)"
                        : "has kernels, but no ranges of actions on the device "
                          "(gpu_user_annotation); record with ProfilerActivity.CUDA and CPU");
     for (ObservedAction& action : rank.actions) {
