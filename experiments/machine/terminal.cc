@@ -26,8 +26,10 @@ std::size_t output_width() {
   return width == 0 ? kUsual : std::max(width, kLeast);
 }
 
+bool output_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
+
 bool output_has_colours() {
-  if (isatty(STDOUT_FILENO) != 1) return false;
+  if (!output_is_terminal()) return false;
   const char* const none = std::getenv("NO_COLOR");
   if (none != nullptr && *none != '\0') return false;
   const char* const terminal = std::getenv("TERM");

@@ -9,6 +9,8 @@ namespace pfeife {
 std::size_t output_width();
 /// A terminal that shows colours, and nobody who has set NO_COLOR to anything (no-color.org).
 bool output_has_colours();
+/// Somebody sees standard output as it comes.
+bool output_is_terminal();
 
 /// Characters of a line of standard error, 80 if it is no terminal.
 std::size_t error_width();

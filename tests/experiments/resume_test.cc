@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <set>
 #include <thread>
 
@@ -143,6 +144,25 @@ TEST_F(Sweep, RunAgainComputesAndWritesNothing) {
   EXPECT_THAT(again.err, HasSubstr("0 of 40 cases computed"));
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "out"))
     EXPECT_EQ(times.at(entry.path().string()), entry.last_write_time()) << entry.path();
+}
+
+// Watched: a table with little effort, then the bytes that a call has which nobody watches. What is
+// there already needs no first table, nor does a config that says how much effort is meant.
+TEST_F(Sweep, WatchedItShowsATableFirstAndEndsWithTheSameBytes) {
+  const Outcome plain = run({"sweep.yaml", "--out", "plain"});
+  const Outcome watched = run({"sweep.yaml", "--out", "watched", "--watch"});
+  EXPECT_EQ(watched.code, 0);
+  const std::size_t note = watched.out.find("so far, after ");
+  ASSERT_NE(note, std::string::npos) << watched.out;
+  EXPECT_LT(watched.out.find("step ms"), note);
+  EXPECT_NE(watched.out.find("step ms", note), std::string::npos);
+  EXPECT_TRUE(watched.out.ends_with(std::regex_replace(plain.out, std::regex("plain"), "watched")));
+  EXPECT_THAT(watched.err, HasSubstr("40 plans are faster than in the first table"));
+  expect_equal("plain", "watched");
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"sweep.yaml", "--out", "watched", "--watch"},
+        {"sweep.yaml", "--out", "given", "--watch", "--set", "plan.iterations=20"}})
+    EXPECT_EQ(run(arguments).out.find("so far"), std::string::npos);
 }
 
 TEST_F(Sweep, ComputesAgainWhatAnInputChanged) {
