@@ -18,10 +18,10 @@
 #include <thread>
 #include <vector>
 
-#include "tests/benchmarks/planner_comparison/comparison.h"
 #include "planner/schedule_tool/certify.h"
 #include "planner/schedules/families.h"
 #include "planner/search/reference/reference.h"
+#include "tests/benchmarks/planner_comparison/comparison.h"
 
 namespace pfeife {
 namespace {

@@ -1,4 +1,5 @@
-// FLOPs of the shipped archives, beside torch's own count (experiments/studies/flop_check/flops.csv).
+// FLOPs of the shipped archives, beside torch's own count
+// (experiments/studies/flop_check/flops.csv).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,8 +28,8 @@ Flop flops_of(const Graph& graph) {
 }
 
 TEST(FlopCheck, ShippedArchivesAreWithinOnePercentOfTorchOrTheTableSaysWhy) {
-  const CsvTable table =
-      CsvTable::parse(read_text_file(PFEIFE_SOURCE_DIR "/experiments/studies/flop_check/flops.csv"));
+  const CsvTable table = CsvTable::parse(
+      read_text_file(PFEIFE_SOURCE_DIR "/experiments/studies/flop_check/flops.csv"));
   std::size_t shipped = 0;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const std::string name = table.at(row, "model").text;

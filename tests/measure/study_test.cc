@@ -1,4 +1,5 @@
-// The study of experiments/studies/accuracy_cpu at a size that takes seconds: its rounds, not its figures.
+// The study of experiments/studies/accuracy_cpu at a size that takes seconds: its rounds, not its
+// figures.
 #include <gmock/gmock.h>
 
 #include <cstdlib>

@@ -112,7 +112,7 @@ TEST(Batch, ThatDoesNotFitIsRefusedByName) {
   const std::vector<std::int64_t> sizes{2, 2};
   EXPECT_THAT(
       message_of<std::exception>([&] { split_batch(model.graph, 0, batch_of(model, 5), sizes); }),
-      HasSubstr("has 5 samples, the microbatches take 4"));
+      HasSubstr("has 5 samples (dimension 0 of [5, 12]), the microbatches take 4"));
   auto longer = batch_of(model, 4);
   for (auto& [id, tensor] : longer) tensor = at::cat({tensor, tensor}, 1);  // twice the length
   EXPECT_THAT(message_of<std::exception>([&] { step_on(model, model.unsplit(2), longer, sizes); }),

@@ -12,9 +12,9 @@
 #include <random>
 #include <set>
 
-#include "experiments/studies/accuracy_cpu/tables.h"
 #include "experiments/measure/measure.h"
 #include "experiments/measure/measured_inputs.h"
+#include "experiments/studies/accuracy_cpu/tables.h"
 #include "planner/ir/basics/run_main.h"
 #include "planner/schedules/families.h"
 

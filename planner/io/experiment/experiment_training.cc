@@ -99,7 +99,8 @@ FieldList<MeasurementSettings> measurement_fields(const ListContext& context) {
             "as a share of the median; below six rounds there is no interval")
           .always(),
       {"traces", "files, or folders of them",
-       "[traces](../../experiments/studies/torch_traces/README.md) of a run of the case's plan that has "
+       "[traces](../../experiments/studies/torch_traces/README.md) of a run of the case's plan "
+       "that has "
        "been; of one case, and without `measure`. Screen and `comparison.txt` have what "
        "`pfeife-exp "
        "compare` says",

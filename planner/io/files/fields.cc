@@ -23,7 +23,8 @@ void refuse_misplaced(const YamlNode& node, const Section& here,
                       const std::vector<Section>& sections) {
   if (!node.is_map()) return;
   for (const auto& [key, value] : node.entries()) {
-    if (has(here.keys, key)) continue;
+    // A slip of the pen for a key of this map is said where the map is read.
+    if (has(here.keys, key) || !nearest_spelling(key, here.keys).empty()) continue;
     const Section* const section = section_of(key, sections);
     if (section == nullptr) continue;
     if (section->key.empty())

@@ -1,5 +1,6 @@
 // A plan with all that is known of it, beside others: the case's own and its baselines.
-//   for (const Contestant& plan : planned.contestants) if (plan.fits()) show(plan.plan);
+//   for (const Contestant& plan : planned.contestants)
+//     if (plan.fits()) std::puts(plan.name.c_str());
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
 // A choice with what it costs: carried from the search to the report.
+//   for (const Priced& plan : planned.front) std::puts(name_of(plan).c_str());
 #pragma once
 
 #include <memory>

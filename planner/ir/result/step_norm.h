@@ -1,4 +1,5 @@
 // What the optimizer steps of a plan wait for besides their own gradients.
+//   if (step_norm(planned.best().plan) == StepNorm::Clipped) std::puts("clipped");
 #pragma once
 
 #include "planner/ir/result/plan.h"

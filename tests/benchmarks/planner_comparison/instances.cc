@@ -1,7 +1,6 @@
 // The problems of the comparison, read from configs/.
 #include <algorithm>
 
-#include "tests/benchmarks/planner_comparison/comparison.h"
 #include "planner/cost/estimate/evaluate.h"
 #include "planner/cost/layers/grouping.h"
 #include "planner/cost/operators/roofline.h"
@@ -11,6 +10,7 @@
 #include "planner/io/model/pt2_reader.h"
 #include "planner/schedules/families.h"
 #include "planner/search/cuts/min_max.h"
+#include "tests/benchmarks/planner_comparison/comparison.h"
 
 namespace pfeife {
 

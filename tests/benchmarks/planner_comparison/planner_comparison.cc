@@ -9,11 +9,11 @@
 #include <optional>
 #include <thread>
 
-#include "tests/benchmarks/planner_comparison/comparison.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/ir/basics/decimals.h"
 #include "planner/ir/basics/parallel.h"
 #include "planner/ir/basics/run_main.h"
+#include "tests/benchmarks/planner_comparison/comparison.h"
 
 namespace pfeife {
 namespace {
