@@ -83,9 +83,10 @@ po::options_description described_options() {
       "below the table why each plan is the plan, what its bound covers, less memory, each device; "
       "and, while cases are computed, where the time of their searches went")(
       "watch",
-      "show a table after little effort, then go on to better plans (on a terminal that is usual)")(
-      "quiet", "no progress on standard error")("version", "print the version, then stop")(
-      "help", "print this, then stop");
+      "show a table after a third of the time, then go on to better plans (usual on a terminal, up "
+      "to 12 "
+      "cases)")("quiet", "no progress on standard error")(
+      "version", "print the version, then stop")("help", "print this, then stop");
   return options;
 }
 
@@ -164,7 +165,7 @@ std::optional<CommandLine> read_command_line(int argc, char** argv) {
   line.asks_if_it_measures = found.contains("measures");
   line.sweep.force = found.contains("force");
   line.sweep.quiet = found.contains("quiet");
-  line.watch = found.contains("watch") || (output_is_terminal() && !line.sweep.quiet);
+  line.watch = found.contains("watch");
   return line;
 }
 
@@ -277,25 +278,29 @@ void print_results(const Experiment& experiment, const SweepResult& result,
     std::cout << "\n" << fewest_devices(result.cases, *experiment.step_below, width);
 }
 
-/// Effort of the first table.
-constexpr std::size_t kFirstEffort = 25;
+/// Effort of the first table: a third of the time.
+constexpr std::size_t kFirstEffort = 150;
+constexpr std::size_t kWatchedCases = 12;  ///< on a terminal; with --watch any number
 
 /// The experiment with little effort for the cases that are to be searched and not computed yet:
 /// nothing if there are none, or if the config says how much effort is meant.
 std::optional<Experiment> first_answer(const Experiment& experiment, Inputs& inputs,
-                                       const SweepOptions& options) {
+                                       const CommandLine& line) {
+  if (line.sweep.shards > 1 || !(line.watch || (output_is_terminal() && !line.sweep.quiet)))
+    return std::nullopt;
   Experiment first = experiment;
-  bool any = false;
+  std::size_t open = 0;
   for (CaseConfig& config : first.cases) {
     if (measures(config)) return std::nullopt;
-    const bool open =
-        options.force || !find_record(options.out / config.name, inputs.digest(config));
-    if (!open || !config.plan.searched() || config.plan.reference || config.plan.iterations != 0)
+    if (!config.plan.searched() || config.plan.reference || config.plan.iterations != 0) continue;
+    if (!line.sweep.force &&
+        find_record(line.sweep.out / config.name, inputs.digest(config)).has_value())
       continue;
     config.plan.iterations = kFirstEffort;
-    any = true;
+    ++open;
   }
-  return any ? std::optional(std::move(first)) : std::nullopt;
+  if (open == 0 || (open > kWatchedCases && !line.watch)) return std::nullopt;
+  return first;
 }
 
 /// What further effort was worth: "3 of 6 plans are faster than in the first table, by 0.9 % at
@@ -322,9 +327,7 @@ std::string gained(const SweepResult& first, const SweepResult& result) {
 /// effort.
 SweepResult sweep_watched(const Experiment& experiment, Inputs& inputs, const CommandLine& line) {
   const auto started = std::chrono::steady_clock::now();
-  const std::optional<Experiment> brief = line.watch && line.sweep.shards == 1
-                                              ? first_answer(experiment, inputs, line.sweep)
-                                              : std::nullopt;
+  const std::optional<Experiment> brief = first_answer(experiment, inputs, line);
   if (!brief) return sweep(experiment, inputs, line.sweep);
   const SweepResult first = sweep(*brief, inputs, line.sweep);
   print_results(*brief, first, line);
