@@ -138,7 +138,7 @@ MeshAnswer choose(const MeshSettings& mesh, const RunOptions& options) try {
 }
 
 Planned planned_of(EvaluatedCase evaluated) {
-  static_cast<Findings&>(evaluated.answer) = findings_of(evaluated);
+  static_cast<RecordedAnswer&>(evaluated.answer) = recorded_answer(evaluated);
   Planned planned{std::move(evaluated.answer)};
   planned.contestants.push_back(std::move(evaluated.planned[evaluated.chosen]));
   for (Evaluation& baseline : evaluated.baselines)

@@ -82,11 +82,11 @@ std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated) {
   return choices;
 }
 
-Findings findings_of(const EvaluatedCase& evaluated) {
-  Findings findings = evaluated.answer;
-  findings.lost = lost_schedules(evaluated);
-  findings.alternatives = judged_alternatives(evaluated);
-  return findings;
+RecordedAnswer recorded_answer(const EvaluatedCase& evaluated) {
+  RecordedAnswer answer = evaluated.answer;
+  answer.lost = lost_schedules(evaluated);
+  answer.alternatives = judged_alternatives(evaluated);
+  return answer;
 }
 
 }  // namespace pfeife

@@ -14,6 +14,6 @@ std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated);
 
 /// What the answer says beside the chosen plan: the search's other good plans and the schedules
 /// that it rejected are lost, and alternatives are compared with that plan.
-Findings findings_of(const EvaluatedCase& evaluated);
+RecordedAnswer recorded_answer(const EvaluatedCase& evaluated);
 
 }  // namespace pfeife

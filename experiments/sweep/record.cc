@@ -204,7 +204,7 @@ void draw(const std::filesystem::path& folder, const Evaluation& plan) {
 
 CaseRecord record_of(const EvaluatedCase& evaluated, const CaseConfig& config) {
   CaseRecord record;
-  static_cast<Findings&>(record) = findings_of(evaluated);
+  static_cast<RecordedAnswer&>(record) = recorded_answer(evaluated);
   record.name = config.name;
   record.model = file_name(config, "model", config.model.file);
   record.cluster = file_name(config, "cluster", config.cluster);

@@ -52,7 +52,7 @@ struct Reasons : testing::Test {
 
   std::vector<std::pair<std::string, Reason>> lost() const {
     std::vector<std::pair<std::string, Reason>> found;
-    for (const LostSchedule& one : findings_of(evaluated).lost)
+    for (const LostSchedule& one : recorded_answer(evaluated).lost)
       found.emplace_back(one.family, one.reason);
     return found;
   }
@@ -116,7 +116,7 @@ TEST_F(Reasons, AScheduleIsNamedOnceAndTheChosenOneNever) {
   choose(SelectBy::Simulate);
   ASSERT_EQ(evaluated.chosen, 3u);
   std::vector<std::string> names;
-  for (const LostSchedule& one : findings_of(evaluated).lost) names.push_back(one.family);
+  for (const LostSchedule& one : recorded_answer(evaluated).lost) names.push_back(one.family);
   EXPECT_THAT(names, ElementsAre("looped", "1f1b", "looped_bfs", "gpipe", "zb1p", "zb_h2"));
 }
 
@@ -146,7 +146,8 @@ TEST_F(Reasons, OfWhatWasOpenTheChosenOneHasThePlansFigures) {
       {.choice = "1 of 12", .reason = kLacks}};
   const auto reasons = [&] {
     std::vector<Reason> found;
-    for (const Alternative& one : findings_of(evaluated).alternatives) found.push_back(one.reason);
+    for (const Alternative& one : recorded_answer(evaluated).alternatives)
+      found.push_back(one.reason);
     return found;
   };
   choose(SelectBy::Estimate);
@@ -154,7 +155,7 @@ TEST_F(Reasons, OfWhatWasOpenTheChosenOneHasThePlansFigures) {
   choose(SelectBy::P95);
   EXPECT_THAT(reasons(), ElementsAre(Reason{}, beside_least(slower(5)), beside_least(kRuledOut),
                                      kRuledOut, kLacks));
-  const Alternative first = findings_of(evaluated).alternatives.front();
+  const Alternative first = recorded_answer(evaluated).alternatives.front();
   EXPECT_EQ(first.schedule, "1f1b");
   EXPECT_EQ(first.estimate, Nanoseconds{milliseconds{12}});
   EXPECT_EQ(first.peak_memory, Bytes{100});

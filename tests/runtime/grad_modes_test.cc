@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "runtime/model/safetensors_file.h"
 #include "tests/runtime/pipelines.h"
+#include "tests/runtime/stored_values.h"
 
 namespace pfeife {
 namespace {
@@ -15,19 +15,9 @@ using namespace testing;
 constexpr const char* kFolder = "tests/data/models/grad_modes";
 constexpr std::size_t kMicrobatches = 4;
 
-/// Tensors that torch computed for a model, by name.
-std::map<std::string, at::Tensor> expected(const std::string& model) {
-  const SafetensorsFile file(source_folder() / kFolder / "expected.safetensors");
-  std::map<std::string, at::Tensor> found;
-  for (const SafetensorsEntry& entry : file.header().entries)
-    if (entry.name.starts_with(model + "."))
-      found[entry.name.substr(model.size() + 1)] = file.tensor(entry).clone();
-  return found;
-}
-
 class GradModes : public ::testing::TestWithParam<const char*> {
  protected:
-  GradModes() : model(GetParam(), kFolder), torch(expected(GetParam())) {}
+  GradModes() : model(GetParam(), kFolder), torch(stored_values(kFolder, GetParam())) {}
 
   StepInputs inputs() const {
     StepInputs inputs{0, {}, equal_shares(kMicrobatches)};

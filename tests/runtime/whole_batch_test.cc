@@ -5,11 +5,11 @@
 
 #include "runtime/execute/check.h"
 #include "runtime/model/microbatches.h"
-#include "runtime/model/safetensors_file.h"
 #include "runtime/train/training_data.h"
 #include "tests/runtime/npy_file.h"
 #include "tests/runtime/pipelines.h"
 #include "tests/runtime/processes.h"
+#include "tests/runtime/stored_values.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {
@@ -21,16 +21,6 @@ using ::testing::HasSubstr;
 constexpr const char* kFolder = "tests/data/models/batches";
 constexpr std::int64_t kSamples = 8;
 
-/// Tensors of a model that torch read or computed, by name.
-std::map<std::string, at::Tensor> from_torch(const std::string& model) {
-  const SafetensorsFile file(source_folder() / kFolder / "expected.safetensors");
-  std::map<std::string, at::Tensor> found;
-  for (const SafetensorsEntry& entry : file.header().entries)
-    if (entry.name.starts_with(model + "."))
-      found[entry.name.substr(model.size() + 1)] = file.tensor(entry).clone();
-  return found;
-}
-
 /// What a step of all replicas leaves.
 struct Step {
   double loss = 0;
@@ -38,7 +28,8 @@ struct Step {
 };
 
 struct WholeBatch : public ::testing::Test {
-  explicit WholeBatch(const std::string& name) : model(name, kFolder), torch(from_torch(name)) {}
+  explicit WholeBatch(const std::string& name)
+      : model(name, kFolder), torch(stored_values(kFolder, name)) {}
 
   std::map<ValueId, at::Tensor> batch() const {
     std::map<ValueId, at::Tensor> all;
@@ -211,7 +202,7 @@ TEST_F(SequenceFirst, BatchThatDoesNotFitIsRefusedWithItsDimension) {
 class WholeBatchProgram : public ProcessTest {
  protected:
   void write(const std::string& name) const {
-    const auto torch = from_torch(name);
+    const auto torch = stored_values(kFolder, name);
     const Graph graph = read_pt2(model_path(name, kFolder));
     std::filesystem::create_directories(folder_ / "data");
     for (const ValueId id : graph.inputs) {
@@ -258,7 +249,7 @@ TEST_F(WholeBatchProgram, TrainingSaysTorchsLossOfTheWholeBatch) {
     ASSERT_EQ(ended.code, 0) << ended.text;
     const std::string line = content_of(folder_ / "losses.csv");
     EXPECT_NEAR(std::stod(line.substr(line.rfind(',') + 1)),
-                from_torch(model).at("loss").item<double>(), 1e-5)
+                stored_values(kFolder, model).at("loss").item<double>(), 1e-5)
         << model;
   }
 }

@@ -59,7 +59,7 @@ struct Unfinished {
 std::string to_string(const Unfinished& unfinished);
 
 /// The part of an answer that a case's record keeps as it is.
-struct Findings {
+struct RecordedAnswer {
   std::vector<SearchStep> history;        ///< best time and bound after each step of the search
   std::vector<Alternative> alternatives;  ///< of what is open; the best first. Empty if nothing is
   std::vector<TriedChange> tried;         ///< if nothing fits: what would help, and what would not
@@ -70,10 +70,10 @@ struct Findings {
   std::optional<Nanoseconds> links_bound;
   /// An order built for its costs may be below the bound, of this problem or another that was open.
   bool orders_left_out = false;
-  friend bool operator==(const Findings&, const Findings&) = default;
+  friend bool operator==(const RecordedAnswer&, const RecordedAnswer&) = default;
 };
 
-struct Answer : Findings {
+struct Answer : RecordedAnswer {
   std::vector<Priced> plans;  ///< best first; empty if infeasible
   /// The best of every schedule that has a plan; best first. `plans` are the first of them. Empty
   /// once a simulator has chosen among them.

@@ -38,7 +38,7 @@ struct SweptKey {
   friend bool operator==(const SweptKey&, const SweptKey&) = default;
 };
 
-struct CaseRecord : Findings {
+struct CaseRecord : RecordedAnswer {
   std::string name;
   std::string model, cluster;         ///< files, as the config names them
   std::string calibration;            ///< what is not as published, in words; "" = nothing
