@@ -42,7 +42,7 @@ CaseConfig with_request(CaseConfig config, const Request& request) {
 
 ModelUse model_use(const Request& request) {
   std::string order = request.plan.order == "search" ? "captured" : request.plan.order;
-  if (request.plan.at_blocks) order = kCapturedInBlocks;
+  if (request.plan.cuts_at == PlanSettings::CutsAt::Blocks) order = kCapturedInBlocks;
   return {.order = std::move(order),
           .precision = request.training.precision,
           .optimizer = request.training.optimizer,

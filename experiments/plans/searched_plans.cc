@@ -5,6 +5,7 @@
 #include "experiments/plans/case_limits.h"
 #include "experiments/plans/choices.h"
 #include "experiments/plans/search_share.h"
+#include "experiments/plans/simulated_times.h"
 #include "planner/ir/request/check.h"
 #include "planner/schedules/families.h"
 #include "planner/search/choices/advice.h"
@@ -120,6 +121,114 @@ std::string uncuttable(const Problem& problem, bool reference) {
          (most == 1 ? " stage" : " stages") + " at most, and every schedule listed has more";
 }
 
+constexpr double kWorthLeavingBlocks = 0.99;  ///< of the step between blocks
+constexpr std::size_t kTriedElsewhere = 4;    ///< of its schedules, to know what blocks cost
+constexpr std::size_t kShareElsewhere = 4;    ///< of the effort, a fourth
+constexpr std::size_t kTimedElsewhere = 12;   ///< plans that are simulated to compare cuts
+
+/// Searches the plans of one case.
+class CaseSearch {
+ public:
+  CaseSearch(const CaseInputs& inputs, const LayersOf& layers_of, const SearchOptions& options)
+      : inputs_(inputs), layers_of_(layers_of), options_(options) {
+    const Request& config = *inputs.config;
+    if (config.simulate && chosen_by(config) != SelectBy::Estimate)
+      options_.times = [&](const Problem& problem, std::span<const Priced> plans) {
+        std::vector<Nanoseconds> times;
+        for (const SimulatedStep& step : simulated_steps(inputs_, problem, plans, options_.threads))
+          times.push_back(step_time(step.trace));
+        return times;
+      };
+  }
+
+  /// Where cuts lie is the config's wish, or nothing is to be compared.
+  SettledSearch alone() const {
+    return search(settled_cases(*inputs_.config, *inputs_.layers, layers_of_), options_);
+  }
+
+  /// Cuts between blocks, unless others make the step shorter by more than 1 %.
+  SettledSearch between_blocks_or_anywhere() const {
+    const std::vector<SettledCase> cases = cases_between_blocks();
+    if (cases.empty()) return alone();
+    SettledSearch between = search(cases, part_of(options_, 0, kBetween));
+    CutPlaces places{.blocks = time_of(between.best, between.answer),
+                     .simulated = !!options_.times};
+    if (places.blocks) {
+      places.anywhere = time_elsewhere(between);
+      if (!places.anywhere ||
+          static_cast<double>(places.anywhere->count()) >
+              kWorthLeavingBlocks * static_cast<double>(places.blocks->count())) {
+        between.answer.cut_places = places;
+        return between;
+      }
+    }
+    SettledSearch anywhere =
+        search(settled_cases(at_layers(*inputs_.config), *inputs_.layers, layers_of_),
+               part_of(options_, kBetween, 1));
+    places.anywhere = time_of(anywhere.best, anywhere.answer);
+    places.between_blocks =
+        places.blocks && (!places.anywhere || *places.anywhere >= *places.blocks);
+    SettledSearch& chosen = places.between_blocks ? between : anywhere;
+    chosen.answer.cut_places = places;
+    return std::move(chosen);
+  }
+
+ private:
+  static constexpr double kBetween = 0.9;  // of the progress: mostly it is all
+
+  /// The least of its plans, as plans are compared.
+  std::optional<Nanoseconds> time_of(const SettledCase& settled, const Answer& answer) const {
+    if (answer.plans.empty()) return std::nullopt;
+    if (!options_.times) return answer.plans.front().estimate;
+    std::vector<Priced> plans = answer.all;
+    if (plans.size() > kTimedElsewhere) plans.resize(kTimedElsewhere);
+    return std::ranges::min(options_.times(problem_of(settled, *inputs_.cluster), plans));
+  }
+  static Request at_layers(Request config) {
+    config.plan.cuts_at = PlanSettings::CutsAt::Layers;
+    return config;
+  }
+  /// None if the case cannot have such cuts.
+  std::vector<SettledCase> cases_between_blocks() const {
+    Request config = *inputs_.config;
+    config.plan.cuts_at = PlanSettings::CutsAt::Blocks;
+    const Layers* const layers = layers_of_(config);
+    if (layers == nullptr) return {};
+    try {
+      return settled_cases(config, *layers, layers_of_);
+    } catch (const ConfigError&) {  // no schedule has so few stages
+      return {};
+    }
+  }
+  /// A short search of the best schedules, with cuts anywhere.
+  std::optional<Nanoseconds> time_elsewhere(const SettledSearch& between) const {
+    Request config = at_layers(between.best.config);
+    const Layers* const layers = layers_of_(config);
+    if (layers == nullptr) return std::nullopt;
+    Problem problem = problem_of({config, layers}, *inputs_.cluster);
+    problem.schedules.clear();
+    for (const Priced& plan : between.answer.all)
+      if (problem.schedules.size() < kTriedElsewhere) problem.schedules.push_back(plan.spec);
+    SearchOptions options = options_;
+    options.iterations = std::max<std::size_t>(1, options_.effort() / kShareElsewhere);
+    options.certificate = false, options.progress = {}, options.after_step = {};
+    return time_of({config, layers}, search_as_set(config, problem, options));
+  }
+  SettledSearch search(const std::vector<SettledCase>& cases, const SearchOptions& options) const {
+    std::vector<Problem> problems;
+    for (const SettledCase& settled : cases)
+      problems.push_back(problem_of(settled, *inputs_.cluster));
+    return search_settled(cases, problems, options,
+                          [&](const Problem& problem, const SearchOptions& of_search) {
+                            return search_as_set(*inputs_.config, problem, of_search);
+                          });
+  }
+
+  const CaseInputs& inputs_;
+  const LayersOf& layers_of_;
+  SearchOptions options_;
+};
+
 }  // namespace
 
 std::vector<std::vector<ScheduleSpec>> searched_schedules(const Request& config,
@@ -165,13 +274,9 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
                         const SearchOptions& options, EvaluatedCase& plans) {
   const Request& config = *inputs.config;
   const Cluster& cluster = *inputs.cluster;
-  const std::vector<SettledCase> cases = settled_cases(config, *inputs.layers, layers_of);
-  std::vector<Problem> problems;
-  for (const SettledCase& settled : cases) problems.push_back(problem_of(settled, cluster));
-  SettledSearch found = search_settled(cases, problems, options,
-                                       [&](const Problem& problem, const SearchOptions& of_search) {
-                                         return search_as_set(config, problem, of_search);
-                                       });
+  const CaseSearch search(inputs, layers_of, options);
+  SettledSearch found =
+      cuts_are_open(config) ? search.between_blocks_or_anywhere() : search.alone();
   plans.answer = std::move(found.answer);
   plans.settled = std::make_shared<const Request>(found.best.config);
   const CaseInputs settled{plans.settled.get(), found.best.layers, &cluster};

@@ -7,56 +7,28 @@
 #include "experiments/plans/case_limits.h"
 #include "experiments/plans/message_orders.h"
 #include "experiments/plans/searched_plans.h"
-#include "planner/cost/estimate/estimator.h"
-#include "planner/ir/basics/error.h"
-#include "planner/ir/basics/parallel.h"
+#include "experiments/plans/simulated_times.h"
 #include "planner/schedules/families.h"
 #include "planner/search/bound/link_bound.h"
 #include "planner/search/choices/shared_links.h"
-#include "planner/search/price/price.h"
-#include "sim/simulator.h"
 
 namespace pfeife {
 namespace {
 
 constexpr std::size_t kKept = 5;  ///< plans, which are then simulated with all that is asked for
 
-/// A plan on its way through the simulator.
-struct Prepared {
-  std::shared_ptr<const CostedRows> rows;
-  DependencyGraph graph;
-  Nanoseconds alone{0};
-};
-
 /// Simulates the plans that are asked for, and keeps the traces of the fastest.
 class Simulations {
  public:
   Simulations(const CaseInputs& inputs, const Problem& problem, std::size_t workers)
-      : inputs_(inputs),
-        settings_(inputs.config->simulation),
-        problem_(problem),
-        workers_(workers) {}
+      : inputs_(inputs), problem_(problem), workers_(workers) {}
 
   std::vector<StepTime> times(std::span<const Priced> plans) {
-    std::vector<Prepared> prepared(plans.size());
-    parallel_for(plans.size(), workers_, [&](std::size_t i) { prepared[i] = prepare(plans[i]); });
-    std::vector<SimulationJob> jobs;
-    for (std::size_t i = 0; i < plans.size(); ++i)
-      jobs.push_back({.name = inputs_.config->name + ", a candidate",
-                      .graph = &prepared[i].graph,
-                      .costs = &prepared[i].rows->costs,
-                      .placement = &plans[i].placement,
-                      .cluster = inputs_.cluster,
-                      .launch_overhead = settings_.launch_overhead,
-                      .jitter = {},
-                      .trace = true});
-    std::vector<SimulationResult> results =
-        simulate_all(jobs, {.workers = workers_, .progress = {}});
     std::vector<StepTime> times;
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      PFEIFE_CHECK(!results[i].deadlock, jobs[i].name, ": a lowered schedule that cannot run");
-      times.push_back({prepared[i].alone, results[i].step_time});
-      keep(plans[i], std::move(*results[i].trace));
+    std::vector<SimulatedStep> steps = simulated_steps(inputs_, problem_, plans, workers_);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      times.push_back({steps[i].alone, step_time(steps[i].trace)});
+      keep(plans[i], std::move(steps[i].trace));
     }
     return times;
   }
@@ -69,18 +41,6 @@ class Simulations {
   }
 
  private:
-  Prepared prepare(const Priced& planned) const {
-    Prepared prepared{planned.rows ? planned.rows : price(problem_, planned).rows, {}, {}};
-    const auto& [costs, lowered] = *prepared.rows;
-    const StageGraph stages = stage_graph(costs);
-    const auto alone = estimate(dependencies(lowered, stages, planned.placement, {}), costs,
-                                {.launch_overhead = settings_.launch_overhead});
-    PFEIFE_CHECK(std::holds_alternative<Trace>(alone), "a lowered schedule that cannot run");
-    prepared.alone = step_time(std::get<Trace>(alone));
-    prepared.graph = dependencies(lowered, stages, planned.placement,
-                                  {settings_.queues, settings_.links, false});
-    return prepared;
-  }
   void keep(const Priced& plan, Trace trace) {
     kept_.emplace_back(plan, std::move(trace));
     std::ranges::stable_sort(kept_, {}, [](const auto& kept) { return step_time(kept.second); });
@@ -88,7 +48,6 @@ class Simulations {
   }
 
   const CaseInputs& inputs_;
-  const SimulationSettings& settings_;
   const Problem& problem_;
   std::size_t workers_;
   std::vector<std::pair<Priced, Trace>> kept_;

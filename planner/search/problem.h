@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -79,11 +80,15 @@ struct SearchOptions {
   std::size_t keep = 5;  ///< plans to return at most
   std::uint64_t seed = 1;
   std::size_t iterations = 0;  ///< effort: about ms of branch and bound on one core; 0 = 500
+  std::size_t effort() const { return iterations == 0 ? 500 : iterations; }
   std::size_t threads = 1;
   bool certificate = false;                       ///< record the proof: costs memory
   std::function<void(double fraction)> progress;  ///< may be empty
   /// Is told of every step, by any thread where several problems are searched; may be empty.
   std::function<void(const SearchStepDone&)> after_step = {};
+  /// How long these plans of a problem really take, [plan]; may be empty. Decides between problems
+  /// that do the same work: their best estimates may be of plans that wait for links.
+  std::function<std::vector<Nanoseconds>(const Problem&, std::span<const Priced>)> times = {};
   std::vector<std::string> left_out = {};  ///< of search_steps(): what is a step worth?
 };
 

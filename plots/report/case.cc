@@ -124,6 +124,7 @@ std::string case_section(const CaseRecord& report_case, const CaseDrawings& draw
                : "<span class=\"alarm\">no plan fits</span>";
   std::vector<std::string> notes = report_case.notes;
   for (const Unfinished& one : report_case.unfinished) notes.push_back(to_string(one));
+  if (report_case.cut_places) notes.push_back(to_string(*report_case.cut_places));
   for (const std::string& line : report_case.uncosted) notes.push_back("no cost: " + line);
   std::string body = note_list(notes);
   if (const std::string tried = tried_table(report_case); !tried.empty())

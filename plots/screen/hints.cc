@@ -105,6 +105,14 @@ std::vector<std::string> unfinished(const CaseRecord& record) {
   return sentences;
 }
 
+/// Cuts inside blocks, which keep other frameworks from running the plan, or between them at a
+/// price.
+std::vector<std::string> cut_places(const CaseRecord& record) {
+  const std::optional<CutPlaces>& places = record.cut_places;
+  if (!places || (places->between_blocks && cost_of_blocks(*places) < kWorthIt / 10)) return {};
+  return {to_string(*places)};
+}
+
 std::string uncosted_lines(const std::vector<CaseRecord>& cases, std::size_t width) {
   std::vector<std::string> said;
   std::string text;
@@ -166,6 +174,7 @@ std::string action_text(const std::vector<CaseRecord>& cases, std::size_t width)
          told(cases, width, baseline_is_faster, "in which a baseline that fits is faster") +
          told(cases, width, choices_that_matter, "in which select_by picks another plan") +
          told(cases, width, unfinished, "that are unfinished") +
+         told(cases, width, cut_places, "with cuts of other places") +
          told(cases, width, engines_apart, "with estimate and simulation more than 1 % apart") +
          uncosted_lines(cases, width);
 }

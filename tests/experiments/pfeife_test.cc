@@ -215,18 +215,19 @@ TEST_F(SameAsAConfig, WhateverAConfigCanAskFor) {
              "baselines: [1f1b]\nplan: {cuts: [12], recompute: full, recompute_except_last: true, "
              "devices: [1, 0]}\n",
              "devices=2,microbatches=4");
-  is_planned({.devices = 2,
-              .microbatches = 4,
-              .plan = {.families = {"gpipe"}, .iterations = 1, .at_blocks = true},
-              .baselines = only,
-              .calibration = {{.compute = 1.25, .stage_overhead = Nanoseconds{200'000}}},
-              .simulation = {.jitter = JitterSettings{.cv = 0.02, .repetitions = 10}},
-              .select_by = SelectBy::P95},
-             "cases: {devices: 2, microbatches: 4}\nbaselines: [1f1b]\n"
-             "plan: {families: gpipe, iterations: 1, cuts_at: blocks}\n"
-             "calibration: {compute: 1.25, stage_overhead: 200 us}\n"
-             "simulation: {jitter: {cv: 0.02, repetitions: 10}}\nselect_by: p95\n",
-             "devices=2,microbatches=4");
+  is_planned(
+      {.devices = 2,
+       .microbatches = 4,
+       .plan = {.families = {"gpipe"}, .iterations = 1, .cuts_at = PlanSettings::CutsAt::Blocks},
+       .baselines = only,
+       .calibration = {{.compute = 1.25, .stage_overhead = Nanoseconds{200'000}}},
+       .simulation = {.jitter = JitterSettings{.cv = 0.02, .repetitions = 10}},
+       .select_by = SelectBy::P95},
+      "cases: {devices: 2, microbatches: 4}\nbaselines: [1f1b]\n"
+      "plan: {families: gpipe, iterations: 1, cuts_at: blocks}\n"
+      "calibration: {compute: 1.25, stage_overhead: 200 us}\n"
+      "simulation: {jitter: {cv: 0.02, repetitions: 10}}\nselect_by: p95\n",
+      "devices=2,microbatches=4");
 }
 
 // A given plan is taken as it is, and a given schedule on given cuts.

@@ -460,7 +460,7 @@ TEST_F(ExperimentConfig, ACalibrationReplacesKeysOfTheDeviceKindsThatItFits) {
 TEST_F(ExperimentConfig, WhatIsForTorchHasCutsBetweenBlocksAndRecomputesNothing) {
   const std::string model = "version: 1\nmodel: model.pt2\ncluster: box.yaml\n";
   const PlanSettings torch = read(model + "plan: {for: torch}\n").cases[0].plan;
-  EXPECT_TRUE(torch.for_torch && torch.at_blocks);
+  EXPECT_TRUE(torch.for_torch && torch.cuts_at == PlanSettings::CutsAt::Blocks);
   EXPECT_EQ(torch.recompute, Recompute::None);
   EXPECT_THAT(resolved_text(read(model + "plan: {cuts_at: blocks}\n").cases[0]),
               HasSubstr(", cuts_at: blocks}\n"));

@@ -113,10 +113,15 @@ std::vector<std::int32_t> cut_list(const YamlNode& node) {
 }
 
 FieldList<Wishes> plan_fields(const ListContext& context) {
-  auto cuts_at = field("cuts_at", &Wishes::at_blocks, cuts_at_words(),
-                       "where cuts may lie. Between two [blocks](recomputation.md) one value "
-                       "passes (no residual), and a submodule that is called once ends or begins. "
-                       "Of archives");
+  auto cuts_at = field("cuts_at", &Wishes::cuts_at,
+                       word<Wishes::CutsAt>({{"auto", Wishes::CutsAt::Auto},
+                                             {"layers", Wishes::CutsAt::Layers},
+                                             {"blocks", Wishes::CutsAt::Blocks}}),
+                       "where cuts of an archive may lie. Between two [blocks](recomputation.md) "
+                       "one value passes (no residual), and a submodule that is called once ends "
+                       "or begins: what other frameworks can run. `auto`: there, if that costs "
+                       "less than 1 % of the step (in an order that is captured and not given, "
+                       "without a profile)");
   cuts_at.value = [value = cuts_at.value](const Wishes& plan) {
     return plan.for_torch ? YamlValue{} : value(plan);  // `for` says it
   };
@@ -190,7 +195,7 @@ void read_plan_settings(const YamlNode& node, const ListContext& context, PlanSe
   if (schedule && !file) node.at("cuts");
   if (!plan.for_torch) return;
   if (!node.find("recompute")) plan.recompute = Recompute::None;
-  if (!node.find("cuts_at")) plan.at_blocks = true;
+  if (!node.find("cuts_at")) plan.cuts_at = Wishes::CutsAt::Blocks;
 }
 
 YamlValue plan_value(const ListContext& context, const PlanSettings& plan) {

@@ -164,6 +164,15 @@ void each_field(One& unfinished, const Visit& visit) {
   if constexpr (std::is_const_v<One>) visit("words", to_string(unfinished));
 }
 
+template <Is<CutPlaces> Places, class Visit>
+void each_field(Places& places, const Visit& visit) {
+  visit("between_blocks", places.between_blocks);
+  visit("blocks_ms", places.blocks);
+  visit("anywhere_ms", places.anywhere);
+  visit("simulated", places.simulated);
+  if constexpr (std::is_const_v<Places>) visit("words", to_string(places));
+}
+
 template <Is<SearchStep> Step, class Visit>
 void each_field(Step& step, const Visit& visit) {
   visit("candidates", step.candidates);
@@ -267,6 +276,7 @@ void each_field(Record& record, const Visit& visit) {
   visit("bound_covers", record.bound_covers);
   visit("orders_left_out", record.orders_left_out);
   visit("unfinished", record.unfinished);
+  visit("cut_places", record.cut_places);
   visit("plans", record.plans);
   visit("lost", record.lost);
   visit("history", record.history);

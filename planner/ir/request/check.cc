@@ -30,7 +30,7 @@ void check_model(const Request& request) {
     refuse("operators", kind + " has times of its own and no operators; leave this out");
   if (request.plan.order != "captured")
     refuse("plan.order", "the layers of " + kind + " have one order; leave this out");
-  if (request.plan.at_blocks)
+  if (request.plan.cuts_at == PlanSettings::CutsAt::Blocks)
     refuse("plan", kind +
                        " has no modules, so no blocks; take an archive, or leave cuts_at and for "
                        "out");
@@ -76,7 +76,7 @@ void check_reference(const PlanSettings& plan) {
       {"recompute_except_last", plan.recompute_except_last},
       {"receives", plan.receives != usual.receives},
       {"order", plan.order != usual.order},
-      {"cuts_at", plan.at_blocks},
+      {"cuts_at", plan.cuts_at != usual.cuts_at},
       {"for", plan.for_torch}};
   for (const auto& [key, wished] : wishes)
     if (wished)
@@ -104,13 +104,14 @@ void check_plan(const PlanSettings& plan) {
     refuse("plan.families", "\"all\" and \"certified\" stand alone");
   if (plan.stages_per_rank.empty())
     refuse("plan.stages_per_rank", "name at least one number of stages a rank");
-  if (plan.for_torch && !plan.at_blocks)
+  const bool at_blocks = plan.cuts_at == PlanSettings::CutsAt::Blocks;
+  if (plan.for_torch && !at_blocks)
     refuse("plan.cuts_at", "torch cuts a model between its blocks only; leave plan.cuts_at out");
   if (plan.for_torch && plan.recompute != Recompute::None)
     refuse("plan.recompute", "the script for torch recomputes nothing; use none");
   if (plan.recompute_except_last && plan.recompute == Recompute::None)
     refuse("plan.recompute_except_last", kNothingRecomputed);
-  if (plan.at_blocks && plan.order != "captured")
+  if (at_blocks && plan.order != "captured")
     refuse("plan.order", "blocks are those of the captured order; leave plan.order out");
   if (plan.reference) check_reference(plan);
 }
@@ -300,6 +301,13 @@ void check(const Request& request) {
   check_baselines(request.baselines);
   check_measure(request);
   check_selection(request);
+}
+
+bool cuts_are_open(const Request& request) {
+  const PlanSettings& plan = request.plan;
+  return request.model.format == ModelFormat::Pt2 && !request.model.profile && plan.searched() &&
+         plan.cuts_at == PlanSettings::CutsAt::Auto && plan.cuts == PlanSettings::Cuts::Search &&
+         plan.order == "captured" && !plan.reference;
 }
 
 Request with_sizes(Request request, std::size_t cluster_devices) {

@@ -27,6 +27,10 @@ class RefusedWish : public ConfigError {
 /// Errors: RefusedWish for the first wishes that exclude one another.
 void check(const Request& request);
 
+/// Cuts may lie between the blocks of an archive or anywhere, as the costs want it
+/// (plan.cuts_at: auto).
+bool cuts_are_open(const Request& request);
+
 /// The request with its numbers of devices and microbatches said, for a cluster of so many devices:
 /// of global batch, microbatches and their size two say the third; the global batch alone leaves
 /// both open (microbatches = 0). Errors: RefusedWish where they do not divide, or want more devices

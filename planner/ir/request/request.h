@@ -37,6 +37,8 @@ struct StepSettings {
 /// `plan`: where the plan comes from and among what it is chosen.
 struct PlanSettings {
   enum class Cuts { Search, EachLayer, Given };
+  /// Auto: between blocks of an archive, where that costs less than 1 % of the step.
+  enum class CutsAt { Auto, Layers, Blocks };
 
   std::optional<std::filesystem::path> file = {};  ///< the plan itself, plan.yaml
   std::optional<std::filesystem::path> schedule =
@@ -47,7 +49,7 @@ struct PlanSettings {
   std::size_t iterations = 0;  ///< effort, about ms of branch and bound on one core; 0 = 500
   Cuts cuts = Cuts::Search;
   std::vector<std::int32_t> given_cuts = {};
-  bool at_blocks = false;  ///< cuts_at: blocks, only between the blocks of an archive
+  CutsAt cuts_at = CutsAt::Auto;
   Recompute recompute = Recompute::IfNeeded;
   bool recompute_except_last = false;    ///< of whatever is recomputed, not the last microbatch
   Receives receives = Receives::AtNeed;  ///< AtNeed: late, where a plan does not fit otherwise

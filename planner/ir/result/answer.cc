@@ -1,5 +1,7 @@
 #include "planner/ir/result/answer.h"
 
+#include "planner/ir/basics/decimals.h"
+
 namespace pfeife {
 
 std::string to_string(const Unfinished& unfinished) {
@@ -13,6 +15,25 @@ std::string to_string(const Unfinished& unfinished) {
              "were simulated; a larger plan.iterations goes on";
   }
   return "";
+}
+
+double cost_of_blocks(const CutPlaces& places) {
+  if (!places.blocks || !places.anywhere) return 0;
+  return static_cast<double>(places.blocks->count()) /
+             static_cast<double>(places.anywhere->count()) -
+         1;
+}
+
+std::string to_string(const CutPlaces& places) {
+  const std::string longer = fixed(100 * cost_of_blocks(places), 1) + " % longer";
+  const std::string engine = places.simulated ? "simulated" : "estimated";
+  if (places.between_blocks)
+    return cost_of_blocks(places) < 0.0005
+               ? "cuts lie between blocks; no plan with others is known to be faster"
+               : "cuts lie between blocks: " + longer + " than with others, " + engine;
+  if (!places.blocks) return "cuts lie inside blocks: between them no plan was found";
+  return "cuts lie inside blocks: between them the step is " + longer + ", " + engine +
+         "; plan.cuts_at: blocks takes that";
 }
 
 std::string covered_text(const Answer& answer) {

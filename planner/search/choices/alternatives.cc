@@ -14,15 +14,17 @@ namespace pfeife {
 namespace {
 
 constexpr std::size_t kLittleEffort = 30;  ///< of a first search
-constexpr std::size_t kSearchedFully = 4;  ///< problems at most
+constexpr std::size_t kShort = 4;          ///< a short final search has this part of the effort
+constexpr std::size_t kTimed = 12;         ///< plans of each problem
 
 class Alternatives {
  public:
   Alternatives(const std::vector<Problem>& problems, const SearchOptions& options,
-               const Searcher& searcher)
+               const Searcher& searcher, const Finals& finals)
       : problems_(problems),
         options_(options),
         searcher_(searcher),
+        finals_(finals),
         all_(problems.size()),
         outcomes_(problems.size()) {
     PFEIFE_CHECK(!problems.empty(), "no problem to search");
@@ -47,12 +49,19 @@ class Alternatives {
   }
   Nanoseconds best_time() const {
     Nanoseconds best = kNothingFits;
-    for (const AlternativeOutcome& one : all_)
-      if (one.plan) best = std::min(best, one.plan->estimate);
+    for (std::size_t i = 0; i < all_.size(); ++i) best = std::min(best, time_of(i));
     return best;
   }
   Nanoseconds time_of(std::size_t i) const {
-    return all_[i].plan ? all_[i].plan->estimate : kNothingFits;
+    const AlternativeOutcome& one = all_[i];
+    return !one.plan ? kNothingFits : one.timed.value_or(one.plan->estimate);
+  }
+  /// The least time of the best plans of a few schedules.
+  std::optional<Nanoseconds> timed(std::size_t i, const Answer& outcome) const {
+    if (!options_.times || all_.size() == 1 || outcome.plans.empty()) return std::nullopt;
+    std::vector<Priced> plans = outcome.all;
+    if (plans.size() > kTimed) plans.resize(kTimed);
+    return std::ranges::min(options_.times(problems_[i], plans.empty() ? outcome.plans : plans));
   }
 
   /// What is known without a search, which holds for every choice of recomputed stages.
@@ -69,8 +78,9 @@ class Alternatives {
     AlternativeOutcome& one = all_[i];
     candidates_ += outcome.candidates;
     // More effort does not always end at a better plan; what it proves holds for the other, too.
-    const bool slower =
-        one.plan && (outcome.plans.empty() || one.plan->estimate < outcome.plans[0].estimate);
+    const std::optional<Nanoseconds> timed = this->timed(i, outcome);
+    const bool slower = one.plan && (outcome.plans.empty() ||
+                                     time_of(i) < timed.value_or(outcome.plans[0].estimate));
     if (one.searched && outcome.recompute != one.recompute) {  // of another class of plans
       if (slower) return;
       forget(i);
@@ -81,32 +91,41 @@ class Alternatives {
       one.any_order = std::max(one.any_order, outcome.bound->time);
     if (outcome.infeasible && outcome.infeasible->proven) one.listed = one.any_order = kNothingFits;
     if (slower) return;
-    one.infeasible = outcome.infeasible;
+    one.infeasible = outcome.infeasible, one.timed = timed;
     if (!outcome.plans.empty()) one.plan = outcome.plans[0];
     outcomes_[i] = std::move(outcome);
   }
 
   void search_briefly() {
     SearchOptions brief = options_;
-    brief.iterations =
-        options_.iterations == 0 ? kLittleEffort : std::min(options_.iterations, kLittleEffort);
+    brief.iterations = std::min(options_.effort(), kLittleEffort);
     for (const std::size_t i : by([&](std::size_t k) { return all_[k].bound(); }))
       if (all_[i].bound() < best_time()) keep_outcome(i, searcher_(problems_[i], brief));
   }
 
-  void search_fully() {
+  /// The best `most` of those that may still be best; how many more there are.
+  std::size_t search_best(std::size_t most, const SearchOptions& options) {
     const auto promise = [&](std::size_t i) { return std::pair{time_of(i), lack(i)}; };
-    std::size_t searched = 0;
+    std::size_t searched = 0, left = 0;
     for (const std::size_t i : by(promise)) {
       if (searched > 0 && (!all_[i].searched || all_[i].bound() >= best_time())) continue;
-      if (searched == kSearchedFully) {
-        ++left_;
+      if (searched == most) {
+        ++left;
         continue;
       }
-      keep_outcome(i, searcher_(problems_[i], options_));
+      keep_outcome(i, searcher_(problems_[i], options));
       ++searched;
     }
     best_ = by(promise)[0];
+    return left;
+  }
+  void search_fully() {
+    if (finals_.short_ones > 0 && problems_.size() > 1) {
+      SearchOptions shorter = options_;
+      shorter.iterations = std::max<std::size_t>(1, options_.effort() / kShort);
+      search_best(finals_.short_ones, shorter);
+    }
+    left_ = search_best(finals_.full, options_);
   }
   /// Bytes that a problem without a plan lacks.
   Bytes lack(std::size_t i) const {
@@ -138,6 +157,7 @@ class Alternatives {
   const std::vector<Problem>& problems_;
   const SearchOptions& options_;
   const Searcher& searcher_;
+  const Finals finals_;
   std::vector<AlternativeOutcome> all_;
   std::vector<Answer> outcomes_;  // [problem]
   std::size_t best_ = 0, candidates_ = 0, left_ = 0;
@@ -145,13 +165,15 @@ class Alternatives {
 
 }  // namespace
 
-SearchCount most_searches(std::size_t problems) {
-  return {problems > 1 ? problems : 0, std::min(problems, kSearchedFully)};
+SearchCount most_searches(std::size_t problems, const Finals& finals) {
+  const std::size_t several = problems > 1 ? problems : 0;
+  return {several + std::min(several, finals.short_ones), std::min(problems, finals.full)};
 }
 
 BestAlternative search_alternatives(const std::vector<Problem>& problems,
-                                    const SearchOptions& options, const Searcher& searcher) {
-  return Alternatives(problems, options, searcher).run();
+                                    const SearchOptions& options, const Searcher& searcher,
+                                    const Finals& finals) {
+  return Alternatives(problems, options, searcher, finals).run();
 }
 
 Reason why_not(const BestAlternative& found, std::size_t problem) {
@@ -160,6 +182,11 @@ Reason why_not(const BestAlternative& found, std::size_t problem) {
   if (!found.outcome.plans.empty() && one.bound() >= found.outcome.plans[0].estimate &&
       one.bound() != kNothingFits)
     return {.why = Why::RuledOut};
+  if (one.plan && one.timed && found.all[found.best].timed) {
+    Reason reason = slower_by(*one.timed - *found.all[found.best].timed);
+    reason.by = SelectBy::Simulate;
+    return reason;
+  }
   if (one.plan) return slower_by(one.plan->estimate - found.outcome.plans[0].estimate);
   if (!one.infeasible) return impossible("it cannot be cut into so many stages");
   Reason lack = lacks(*one.infeasible);

@@ -20,6 +20,7 @@ constexpr Nanoseconds kNothingFits = Nanoseconds::max();
 struct AlternativeOutcome {
   std::optional<Priced> plan;            ///< its best; empty: it has none, or was not searched
   std::optional<Infeasible> infeasible;  ///< if it was searched in vain
+  std::optional<Nanoseconds> timed;      ///< SearchOptions::times, the least of its plans
   Nanoseconds listed{0};  ///< no plan of its listed schedules is faster; kNothingFits = none fits
   Nanoseconds any_order{0};                 ///< nor a plan of any order of the same placements
   bool builds = false;                      ///< orders built for the costs are among its schedules
@@ -42,15 +43,22 @@ struct BestAlternative {
 struct SearchCount {
   std::size_t brief = 0, full = 0;
 };
+/// Of the problems that look best, so many are searched with a fourth of the effort (0 = none), and
+/// then so many with all of it.
+struct Finals {
+  std::size_t short_ones = 0, full = 4;
+};
 /// How many search_alternatives makes at most.
-SearchCount most_searches(std::size_t problems);
+SearchCount most_searches(std::size_t problems, const Finals& finals = {});
 
 /// Searches the problem with the best plan. A problem is left out if not even a bound that takes no
 /// time allows it to be faster than the best plan so far; the others are searched with little
-/// effort, and those few that may still be best with all of `options`. If nothing fits, the problem
+/// effort, and those few that may still be best with all of `options`: best by options.times if it
+/// is there, else by the estimate. If nothing fits, the problem
 /// that lacks least is best. At least one problem; ties go to the first. Deterministic.
 BestAlternative search_alternatives(const std::vector<Problem>& problems,
-                                    const SearchOptions& options, const Searcher& searcher);
+                                    const SearchOptions& options, const Searcher& searcher,
+                                    const Finals& finals = {});
 
 /// Why it is not the best; of the best: chosen.
 Reason why_not(const BestAlternative& found, std::size_t problem);

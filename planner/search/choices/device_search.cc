@@ -8,7 +8,8 @@
 namespace pfeife {
 namespace {
 
-constexpr std::size_t kKept = 6;           ///< orders of the devices that are searched
+constexpr std::size_t kKept = 12;  ///< orders of the devices that are searched
+constexpr Finals kFinals{.short_ones = 4, .full = 1};
 constexpr std::size_t kNamingEffort = 30;  ///< of the search that names schedules to judge them by
 constexpr std::size_t kPlans = 3;          ///< schedules to judge them by
 
@@ -25,7 +26,7 @@ std::vector<Priced> plans_to_judge_by(const Problem& problem, SearchOptions opti
 }  // namespace
 
 SearchCount most_device_searches(std::size_t problems) {
-  SearchCount count = most_searches(problems * kKept);
+  SearchCount count = most_searches(problems * kKept, kFinals);
   count.brief += problems;  // for schedules to judge orders by
   return count;
 }
@@ -45,7 +46,7 @@ BestDevices search_devices(const std::vector<Problem>& problems, const SearchOpt
       not_listed = std::min(not_listed,
                             Nanoseconds{static_cast<std::int64_t>(any_devices_bound(problems[i]))});
   }
-  result.found = search_alternatives(result.problems, options, searcher);
+  result.found = search_alternatives(result.problems, options, searcher, kFinals);
   Answer& outcome = result.found.outcome;
   if (outcome.bound) outcome.bound->time = std::min(outcome.bound->time, not_listed);
   if (outcome.infeasible) outcome.infeasible->proven &= not_listed == kNothingFits;

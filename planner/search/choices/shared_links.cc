@@ -22,7 +22,6 @@ constexpr std::size_t kFirst = 5;          ///< of the known plans, those with t
 constexpr std::size_t kAtOnce = 16;        ///< timed together, then bounds are looked at again
 constexpr double kPoolTasks = 500'000;     ///< of known plans; kFirst are timed whatever they have
 constexpr double kTasksPerEffort = 3'000;  ///< of plans that are searched
-constexpr std::size_t kDefaultEffort = 500;
 constexpr std::size_t kSlowedEffort = 10;  ///< of a search for slower links
 constexpr std::size_t kElite = 6;          ///< plans from which the search goes on
 constexpr std::size_t kMoves = 64;         ///< random moves of one plan's cuts
@@ -42,8 +41,7 @@ class SharedLinks {
       : problem_(problem),
         options_(options),
         simulator_(simulator),
-        left_(kTasksPerEffort *
-              static_cast<double>(options.iterations > 0 ? options.iterations : kDefaultEffort)) {}
+        left_(kTasksPerEffort * static_cast<double>(options.effort())) {}
 
   SharedLinksOutcome run(std::vector<Priced> known, std::vector<Priced> asked) {
     for (const Priced& plan : known) {
@@ -188,8 +186,7 @@ class SharedLinks {
       problem.schedules = schedules;
       SearchOptions brief = options_;
       brief.certificate = false, brief.progress = {};
-      if (brief.iterations == 0 || brief.iterations > kSlowedEffort)
-        brief.iterations = kSlowedEffort;
+      brief.iterations = std::min(options_.effort(), kSlowedEffort);
       time_pool(weighed(priced(search(problem, brief).all)));
     }
   }

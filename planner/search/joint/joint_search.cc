@@ -28,7 +28,6 @@
 
 namespace pfeife {
 
-constexpr std::size_t kDefaultEffort = 500;
 constexpr std::size_t kSpan = 10;        ///< of effort, at least
 constexpr std::size_t kOfAllBefore = 3;  ///< a span is a third of all before it
 
@@ -37,7 +36,7 @@ JointSearch::JointSearch(const Problem& problem, const std::vector<ScheduleSpec>
     : problem_(problem),
       to_build_(built),
       options_(options),
-      effort_(options.iterations > 0 ? options.iterations : kDefaultEffort),
+      effort_(options.effort()),
       model_(problem.layers, problem.cluster, problem.memory_rule, problem.recomputes_all(),
              problem.norm) {
   for (const ScheduleSpec& spec : to_build_) {

@@ -132,8 +132,7 @@ Answer search_side_by_side(const Problem& problem, const SearchOptions& options,
     outcome.bound = of_compute.bound, outcome.infeasible = of_compute.infeasible;
   else
     outcome = search(others, settled);
-  std::vector<Priced> plans =
-      plans_of(problem, of_compute, outcome, options.iterations == 0 ? 500 : options.iterations);
+  std::vector<Priced> plans = plans_of(problem, of_compute, outcome, options.effort());
   std::vector<Priced> front = plans;
   front.insert(front.end(), outcome.front.begin(), outcome.front.end());
   outcome.front = pareto_front(std::move(front));
