@@ -62,10 +62,12 @@ enum class Sent : std::uint64_t { Said, Wrong, Fault, Failure };
 struct Header {
   Sent kind = Sent::Said;
   std::uint64_t size = 0;
+  std::uint64_t what = 0, number = 0, amount = 0;  ///< of Said
 };
 
-void send(int pipe, Sent kind, const std::string& text) {
-  const Header header{kind, text.size()};
+void send(int pipe, Sent kind, const Said& said) {
+  const std::string& text = said.text;
+  const Header header{kind, text.size(), said.what, said.number, said.amount};
   std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
   bytes += text;
   for (std::size_t at = 0; at < bytes.size();) {
@@ -98,17 +100,17 @@ void become_piece(pid_t parent) {
 [[noreturn]] void do_piece(const std::function<void(const Say&)>& work, int pipe) {
   std::mutex mutex;
   try {
-    work([&](const std::string& text) {
+    work([&](const Said& said) {
       const std::lock_guard lock(mutex);
-      send(pipe, Sent::Said, text);
+      send(pipe, Sent::Said, said);
     });
     _exit(0);
   } catch (const ConfigError& error) {
-    send(pipe, Sent::Wrong, error.what());
+    send(pipe, Sent::Wrong, {.text = error.what()});
   } catch (const RuntimeFault& error) {
-    send(pipe, Sent::Fault, error.what());
+    send(pipe, Sent::Fault, {.text = error.what()});
   } catch (const std::exception& error) {
-    send(pipe, Sent::Failure, error.what());
+    send(pipe, Sent::Failure, {.text = error.what()});
   }
   _exit(1);
 }
@@ -129,7 +131,7 @@ std::pair<Sent, std::string> listen(int pipe, const Say& hear) {
       if (received.size() - sizeof header < header.size) break;
       last = {header.kind, received.substr(sizeof header, header.size)};
       received.erase(0, sizeof header + header.size);
-      if (last.first == Sent::Said) hear(last.second);
+      if (last.first == Sent::Said) hear({header.what, header.number, header.amount, last.second});
     }
   }
 }

@@ -2,6 +2,7 @@
 // whose death is theirs alone.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -19,8 +20,13 @@ std::filesystem::path find_pfeife_run();
 void run_child(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                const std::filesystem::path& log);
 
-/// What a piece of work says on its way, in one call or several. May be called from any thread.
-using Say = std::function<void(const std::string& text)>;
+/// What a piece of work says on its way; what the numbers mean is between it and its listener.
+struct Said {
+  std::uint64_t what = 0, number = 0, amount = 0;
+  std::string text = {};
+};
+/// May be called from any thread.
+using Say = std::function<void(const Said&)>;
 
 /// Does `work` in a process of its own, which sees the memory of the caller as it was; `hear` gets
 /// here what the work says there. Result: why it came to no end, "" if it did: how its process

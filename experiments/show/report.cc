@@ -59,24 +59,21 @@ std::string samples_of(const Experiment& experiment, const std::vector<CaseRecor
          common(experiment, replicas_of);
 }
 
-/// The resolved configs of all cases as one text: a line that differs is followed by what else it
-/// is.
-std::string merged_config(const std::vector<CaseRecord>& cases) {
+/// The resolved configs of all cases as one text: a key whose value differs is followed by what
+/// else it is.
+std::string merged_config(const Experiment& experiment) {
   std::vector<std::string> keys;
-  std::map<std::string, std::vector<std::string>> lines;
-  for (const CaseRecord& record : cases)
-    for (std::size_t begin = 0, end; begin < record.resolved.size(); begin = end + 1) {
-      end = std::min(record.resolved.find('\n', begin), record.resolved.size());
-      const std::string line = record.resolved.substr(begin, end - begin);
-      const std::string key = line.substr(0, line.find(':'));
-      std::vector<std::string>& known = lines[key];
+  std::map<std::string, std::vector<std::string>> values;
+  for (const CaseConfig& config : experiment.cases)
+    for (const auto& [key, value] : resolved(config)) {
+      std::vector<std::string>& known = values[key];
       if (known.empty()) keys.push_back(key);
-      if (std::find(known.begin(), known.end(), line) == known.end()) known.push_back(line);
+      if (std::ranges::find(known, value) == known.end()) known.push_back(value);
     }
   std::string text;
   for (const std::string& key : keys)
-    for (const std::string& line : lines[key])
-      text += (line == lines[key].front() ? "" : "# or  ") + line + "\n";
+    for (const std::string& value : values[key])
+      text += (value == values[key].front() ? "" : "# or  ") + key + ": " + value + "\n";
   return text;
 }
 
@@ -145,7 +142,7 @@ std::string experiment_report(const Experiment& experiment, const std::vector<Ca
     if (std::ranges::find(input.clusters, cluster_of(config),
                           &std::pair<std::string, Cluster>::first) == input.clusters.end())
       input.clusters.emplace_back(cluster_of(config), inputs.as_calibrated(config));
-  input.config = merged_config(cases);
+  input.config = merged_config(experiment);
   return report_html(input);
 }
 

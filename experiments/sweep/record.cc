@@ -209,6 +209,7 @@ CaseRecord record_of(const EvaluatedCase& evaluated, const CaseConfig& config) {
   record.model = file_name(config, "model", config.model.file);
   record.cluster = file_name(config, "cluster", config.cluster);
   record.calibration = calibration_text(config);
+  record.named = config.named;
   record.swept = config.swept;
   record.digest = evaluated.digest;
   record.resolved = resolved_text(config);

@@ -93,25 +93,21 @@ class ProgressFromAfar {
         name_(tasks.front().config->name +
               (tasks.size() > 1 ? " and " + std::to_string(tasks.size() - 1) + " more" : "")) {}
   /// The step of that number in kSteps.
-  void begin(std::size_t step) const {
-    say_(std::to_string(step) + ' ' + std::to_string(cases_) + ' ' + name_);
-  }
+  void begin(std::size_t step) const { say_({kBegin, step, cases_, name_}); }
   void reached(double share) {
     const int percent = static_cast<int>(100 * share);
-    if (percent > percent_.exchange(percent)) say_(std::to_string(percent));
+    if (percent > percent_.exchange(percent))
+      say_({kReached, static_cast<std::uint64_t>(std::max(percent, 0))});
   }
-  void note(const std::string& sentence) const { say_(kNote + sentence); }
-  static void show(const std::string& said, Progress& progress) {
-    if (said.starts_with(kNote)) return progress.note(said.substr(kNote.size()));
-    const std::size_t cases = said.find(' ');
-    if (cases == std::string::npos) return progress.reached(std::stoi(said) / 100.0);
-    const std::size_t name = said.find(' ', cases + 1);
-    progress.begin(said.substr(name + 1), std::stoul(said.substr(cases + 1)),
-                   kSteps.at(std::stoul(said)));
+  void note(const std::string& sentence) const { say_({.what = kNote, .text = sentence}); }
+  static void show(const Said& said, Progress& progress) {
+    if (said.what == kBegin) progress.begin(said.text, said.amount, kSteps.at(said.number));
+    if (said.what == kReached) progress.reached(static_cast<double>(said.number) / 100);
+    if (said.what == kNote) progress.note(said.text);
   }
 
  private:
-  static inline const std::string kNote = "note ";
+  enum : std::uint64_t { kBegin, kReached, kNote };
   const Say& say_;
   std::size_t cases_;
   std::string name_;
@@ -171,7 +167,7 @@ std::vector<FailedCase> compute_apart(std::span<const OpenCase> tasks, Inputs& i
                                       const SweepOptions& options, Progress& progress) {
   const std::string failure =
       run_apart([&](const Say& say) { compute(tasks, inputs, options, say); },
-                [&](const std::string& said) { ProgressFromAfar::show(said, progress); });
+                [&](const Said& said) { ProgressFromAfar::show(said, progress); });
   std::vector<FailedCase> failed;
   if (!failure.empty() && tasks.size() > 1) {
     for (std::size_t i = 0; i < tasks.size(); ++i)

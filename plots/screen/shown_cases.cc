@@ -12,30 +12,25 @@ namespace {
 constexpr std::size_t kMostInFull = 8;  ///< cases with all their plans
 constexpr std::size_t kMostLines = 36;  ///< lines, one a case
 
-/// "devices=4,microbatches=8,..." up to its n-th comma.
-std::string first_keys(const std::string& name, std::size_t n) {
-  std::size_t end = 0;
-  for (; n > 0 && end != std::string::npos; --n) end = name.find(',', end == 0 ? 0 : end + 1);
-  return name.substr(0, end);
+/// The first n keys of a case's name with their values, or all.
+std::vector<SweptKey> first_keys(const CaseRecord& record, std::size_t n) {
+  const std::size_t count = std::min(n, record.named.size());
+  return {record.named.begin(), record.named.begin() + static_cast<std::ptrdiff_t>(count)};
 }
 
-/// "devices, microbatches": the first n keys of a case's name.
-std::string names_of_keys(const std::string& name, std::size_t n) {
+/// "devices, microbatches": the first n keys.
+std::string names_of_keys(const CaseRecord& record, std::size_t n) {
   std::string keys;
-  const std::string text = first_keys(name, n) + ",";
-  for (std::size_t begin = 0, end; begin < text.size(); begin = end + 1) {
-    end = text.find(',', begin);
-    keys += (keys.empty() ? "" : ", ") + text.substr(begin, text.find('=', begin) - begin);
-  }
+  for (const SweptKey& named : first_keys(record, n))
+    keys += (keys.empty() ? "" : ", ") + named.key;
   return keys;
 }
 
 /// Of the name that has most.
 std::size_t number_of_keys(const std::vector<CaseRecord>& cases) {
-  std::ptrdiff_t commas = 0;
-  for (const CaseRecord& record : cases)
-    commas = std::max(commas, std::ranges::count(record.name, ','));
-  return static_cast<std::size_t>(commas) + 1;
+  std::size_t most = 0;
+  for (const CaseRecord& record : cases) most = std::max(most, record.named.size());
+  return most;
 }
 
 /// [case] Samples/s of its chosen plan by an engine that all cases have; -1 if it does not fit.
@@ -49,13 +44,13 @@ std::vector<double> worths(const std::vector<CaseRecord>& cases) {
   return found;
 }
 
-/// [group] number of its best case; of equals the first.
-std::map<std::string, std::size_t> best_of_groups(const std::vector<CaseRecord>& cases,
-                                                  const std::vector<double>& worth,
-                                                  std::size_t keys) {
-  std::map<std::string, std::size_t> best;
+/// [values of the first keys] The best case of them; of equals the first.
+using BestOfGroups = std::map<std::vector<SweptKey>, std::size_t>;
+BestOfGroups best_of_groups(const std::vector<CaseRecord>& cases, const std::vector<double>& worth,
+                            std::size_t keys) {
+  BestOfGroups best;
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    const auto [at, added] = best.try_emplace(first_keys(cases[i].name, keys), i);
+    const auto [at, added] = best.try_emplace(first_keys(cases[i], keys), i);
     if (!added && worth[i] > worth[at->second]) at->second = i;
   }
   return best;
@@ -76,16 +71,16 @@ Selection choose(const std::vector<CaseRecord>& cases) {
   }
   const std::vector<double> worth = worths(cases);
   std::size_t used = 1;
-  std::map<std::string, std::size_t> best = best_of_groups(cases, worth, used);
+  BestOfGroups best = best_of_groups(cases, worth, used);
   for (std::size_t keys = 2; keys <= number_of_keys(cases); ++keys) {
-    std::map<std::string, std::size_t> finer = best_of_groups(cases, worth, keys);
+    BestOfGroups finer = best_of_groups(cases, worth, keys);
     if (finer.size() > kMostLines || finer.size() == cases.size()) break;
     best = std::move(finer), used = keys;
   }
   for (const auto& [group, number] : best) choice.numbers.push_back(number);
   std::ranges::sort(choice.numbers);
   choice.rule =
-      "of each " + names_of_keys(cases.front().name, used) + " the case with the most samples/s";
+      "of each " + names_of_keys(cases.front(), used) + " the case with the most samples/s";
   if (choice.numbers.size() > kMostLines) {
     std::ranges::stable_sort(choice.numbers, std::greater{},
                              [&](std::size_t i) { return worth[i]; });

@@ -1,6 +1,7 @@
 #include "plots/screen/table.h"
 
 #include <algorithm>
+#include <set>
 
 #include "planner/ir/result/result_engine.h"
 #include "plots/screen/columns.h"
@@ -16,22 +17,25 @@ constexpr double kFarFromBound = 0.05;
 constexpr std::size_t kWide = 120;      ///< from here on each device's memory is shown
 constexpr std::size_t kLeastName = 20;  ///< characters for a plan's name, or a column gives way
 
+const std::string kMark = " *";  ///< of the chosen plan
+
 /// "zb_greedy V=3 *", with knobs as far as there is room.
 std::string marked_name(const PlanRecord& plan, bool chosen) {
-  return plan_name(plan) + (chosen ? " *" : "");
+  return plan_name(plan) + (chosen ? kMark : "");
 }
 
-/// The name in so many characters; its mark is kept.
-std::string fitting_name(const std::string& name, std::size_t most) {
-  const bool marked = name.ends_with(" *");
-  if (name.size() <= most || !marked) return clipped(name, most);
-  return clipped(name.substr(0, name.size() - 2), std::max<std::size_t>(most, 4) - 2) + " *";
+/// What marked_name() gave, in so many characters; the mark is kept.
+std::string fitting_name(std::string name, bool chosen, std::size_t most) {
+  if (name.size() <= most || !chosen) return clipped(name, most);
+  name.resize(name.size() - kMark.size());
+  return clipped(name, std::max<std::size_t>(most, 4) - kMark.size()) + kMark;
 }
 
 struct Table {
   std::vector<GridColumn> columns;
   std::vector<GridRow> rows;
-  std::size_t name = 0;  ///< which column has the plans' names
+  std::size_t name = 0;               ///< which column has the plans' names
+  std::set<std::size_t> chosen = {};  ///< rows whose names are marked
 };
 
 /// The columns of `keys` stand in front; the others are headings.
@@ -63,6 +67,7 @@ Table table_of(const std::vector<CaseRecord>& cases, const std::vector<Key>& key
       for (const Key& key : keys) row.cells.push_back({first ? key.values[c] : ""});
       first = false;
       row.cells.push_back({marked_name(*plan, chosen)});
+      if (chosen) table.chosen.insert(table.rows.size());
       if (!has_time(plan->row)) {
         row.cells.push_back({plan->reason});
       } else {
@@ -90,9 +95,11 @@ void fit(Table& table, std::size_t width) {
       longest = std::max(longest, row.cells[table.name].text.size());
   const std::size_t others = whole > longest ? whole - longest : 0;
   const std::size_t most = width > others + kLeastName ? width - others : kLeastName;
-  for (GridRow& row : table.rows) {
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
+    GridRow& row = table.rows[r];
     if (row.cells.size() > table.name)
-      row.cells[table.name].text = fitting_name(row.cells[table.name].text, most);
+      row.cells[table.name].text =
+          fitting_name(row.cells[table.name].text, table.chosen.contains(r), most);
     if (row.cells.size() == 1) row.cells[0].text = clipped(row.cells[0].text, width - 1);
   }
   for (GridRow& row : table.rows) {

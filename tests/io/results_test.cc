@@ -62,6 +62,7 @@ CaseRecord example_record() {
   record.model = "models/a, b.pt2";
   record.cluster = "box.yaml";
   record.calibration = "compute x 2, 3 ms a stage execution";
+  record.named = {{"training.precision", "tf32"}, {"devices", "4"}};
   record.swept = {{"training.precision", "tf32"}, {"plan.stages_per_rank", "[1, 2]"}};
   record.digest = "abc";
   record.resolved = "version: 1\n";

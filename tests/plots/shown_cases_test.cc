@@ -8,9 +8,16 @@
 namespace pfeife {
 namespace {
 
-CaseRecord case_of(const std::string& name, double samples_per_s, bool feasible = true) {
+std::string name_of(const std::vector<SweptKey>& named) {
+  std::string name;
+  for (const auto& [key, value] : named) name += (name.empty() ? "" : ",") + key + "=" + value;
+  return name;
+}
+
+CaseRecord case_of(std::vector<SweptKey> named, double samples_per_s, bool feasible = true) {
   CaseRecord record;
-  record.name = name;
+  record.name = name_of(named);
+  record.named = std::move(named);
   record.plans.resize(1);
   ResultRow& row = record.plans[0].row;
   row.microbatches = 1'000'000'000, row.microbatch_size = 1;
@@ -31,8 +38,9 @@ std::vector<CaseRecord> product(int devices, int microbatches, int sizes) {
   for (int d = 1; d <= devices; ++d)
     for (int n = 1; n <= microbatches; ++n)
       for (int b = 1; b <= sizes; ++b)
-        cases.push_back(case_of("devices=" + std::to_string(d) + ",microbatches=" +
-                                    std::to_string(n) + ",size=" + std::to_string(b),
+        cases.push_back(case_of({{"devices", std::to_string(d)},
+                                 {"microbatches", std::to_string(n)},
+                                 {"size", std::to_string(b)}},
                                 100 * d + 10 * n - (b == 2 ? 0 : 1)));
   return cases;
 }
@@ -85,9 +93,9 @@ TEST(ShownCases, OfOneKeyWithManyValuesTheBestInTheirOrder) {
 TEST(ShownCases, WhatDoesNotFitStandsOnlyForGroupsWhereNothingDoes) {
   std::vector<CaseRecord> cases;
   for (int n = 1; n <= 30; ++n)
-    for (const char* devices : {"devices=2", "devices=4"})
-      cases.push_back(case_of(devices + (",microbatches=" + std::to_string(n)), n,
-                              std::string(devices) == "devices=4" && n < 20));
+    for (const char* devices : {"2", "4"})
+      cases.push_back(case_of({{"devices", devices}, {"microbatches", std::to_string(n)}}, n,
+                              std::string(devices) == "4" && n < 20));
   EXPECT_EQ(names(cases_to_show(cases)),
             (std::vector<std::string>{"devices=2,microbatches=1", "devices=4,microbatches=19"}));
 }
@@ -95,7 +103,8 @@ TEST(ShownCases, WhatDoesNotFitStandsOnlyForGroupsWhereNothingDoes) {
 // Folders keep the names of cases apart; that this ends does not hang on them.
 TEST(ShownCases, OfEqualNamesTheBestIsShown) {
   std::vector<CaseRecord> cases;
-  for (int i = 0; i < 40; ++i) cases.push_back(case_of("devices=2,microbatches=4", i % 20 + 1));
+  for (int i = 0; i < 40; ++i)
+    cases.push_back(case_of({{"devices", "2"}, {"microbatches", "4"}}, i % 20 + 1));
   const auto shown = cases_to_show(cases);
   ASSERT_EQ(shown.cases.size(), 1U);
   EXPECT_EQ(shown.cases[0].plans[0].row.estimate, cases[19].plans[0].row.estimate);
@@ -106,11 +115,25 @@ TEST(ShownCases, TheBestIsTheFastestOfOneEngine) {
   std::vector<CaseRecord> cases;
   for (int n = 1; n <= 40; ++n) {
     ResultRow& row =
-        cases.emplace_back(case_of("devices=2,microbatches=" + std::to_string(n), n)).plans[0].row;
+        cases.emplace_back(case_of({{"devices", "2"}, {"microbatches", std::to_string(n)}}, n))
+            .plans[0]
+            .row;
     row.simulate = row.estimate;
     if (n != 3) row.measure = 10 * *row.simulate;
   }
   EXPECT_EQ(names(cases_to_show(cases)), (std::vector<std::string>{"devices=2,microbatches=40"}));
+}
+
+// A value may hold a comma, which parts the keys in a name: {recompute: "0,1"} is one value.
+TEST(ShownCases, ACommaInAValuePartsNoKeys) {
+  std::vector<CaseRecord> cases;
+  for (int c = 0; c < 4; ++c)
+    for (int n = 1; n <= 10; ++n)
+      cases.push_back(case_of(
+          {{"plan.cuts", "1,2=" + std::to_string(c)}, {"microbatches", std::to_string(n)}}, n));
+  const ShownCases shown = cases_to_show(cases);
+  EXPECT_EQ(shown.cases.size(), 4U);
+  EXPECT_EQ(shown.summary, "4 of 40 cases: of each plan.cuts the case with the most samples/s");
 }
 
 }  // namespace

@@ -52,9 +52,9 @@ std::string with_digest(const std::string& name, const std::string& of) {
   return name + "-" + sha256(of).substr(0, kDigits);
 }
 
-std::string case_name(const std::vector<std::pair<std::string, std::string>>& keys_and_values) {
+std::string case_name(const std::vector<SweptKey>& keys) {
   std::string name, exact;
-  for (const auto& [key, value] : keys_and_values) {
+  for (const auto& [key, value] : keys) {
     name += (name.empty() ? "" : ",") + key + "=" + shown(value);
     exact += key + "=" + value + "\n";
   }

@@ -285,12 +285,18 @@ CaseConfig read_case(const YamlNode& root, const std::filesystem::path& folder,
   return config;
 }
 
-std::string resolved_text(const CaseConfig& config) {
+std::vector<SweptKey> resolved(const CaseConfig& config) {
   CaseConfig named = config;
-  std::string text;
+  std::vector<SweptKey> keys;
   for (const auto& [key, value, where] :
        experiment_fields({nullptr, nullptr, &named}).value(config).entries)
-    text += key + ": " + one_line(value) + "\n";
+    keys.push_back({key, one_line(value)});
+  return keys;
+}
+
+std::string resolved_text(const CaseConfig& config) {
+  std::string text;
+  for (const auto& [key, value] : resolved(config)) text += key + ": " + value + "\n";
   return text;
 }
 

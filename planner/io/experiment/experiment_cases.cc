@@ -118,12 +118,11 @@ CaseConfig make_case(const YamlDocument& document, const std::vector<SweptAxis>&
                      const std::vector<std::size_t>& point, const std::filesystem::path& folder,
                      const ExperimentRules& rules) {
   YamlDocument copy = document;
-  std::vector<std::pair<std::string, std::string>> named;
-  std::vector<SweptKey> swept;
+  std::vector<SweptKey> named, swept;
   for (std::size_t a = 0; a < axes.size(); ++a) {
     const YamlNode& value = axes[a].values[point[a]];
-    named.emplace_back(axes[a].key,
-                       value.is_scalar() ? value.as_string() : name_part(value.value()));
+    named.push_back(
+        {axes[a].key, value.is_scalar() ? value.as_string() : name_part(value.value())});
     if (case_fields().find(axes[a].key)) continue;
     if (axes[a].key != "model" && axes[a].key != "cluster")
       swept.push_back(
@@ -135,14 +134,15 @@ CaseConfig make_case(const YamlDocument& document, const std::vector<SweptAxis>&
   const auto has = [&](const char* key) { return value_of(axes, point, key).has_value(); };
   static_cast<Request&>(config) =
       with_places(config, [&] { return with_sizes(config, rules.devices(config)); });
-  if (!has("devices")) named.emplace_back("devices", std::to_string(config.devices));
+  if (!has("devices")) named.push_back({"devices", std::to_string(config.devices)});
   if (config.microbatch_size_open()) {
     if (!has("training.global_batch"))
-      named.emplace_back("global_batch", std::to_string(pipeline_batch(config)));
+      named.push_back({"global_batch", std::to_string(pipeline_batch(config))});
   } else if (!has("microbatches")) {
-    named.emplace_back("microbatches", std::to_string(config.microbatches));
+    named.push_back({"microbatches", std::to_string(config.microbatches)});
   }
   config.name = case_name(named);
+  config.named = std::move(named);
   config.swept = std::move(swept);
   return config;
 }

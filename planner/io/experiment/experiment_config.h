@@ -26,6 +26,7 @@ namespace pfeife {
 
 /// One case: a request, and where it comes from.
 struct CaseConfig : Request {        // `name`: "devices=4,microbatches=8"; see case_name
+  std::vector<SweptKey> named = {};  ///< what its name is made of
   std::vector<SweptKey> swept = {};  ///< besides model, cluster, devices and microbatches
   /// Values that replace those in the cluster's file, by the paths of their keys.
   Replaced cluster_set = {};
@@ -77,8 +78,9 @@ struct ExperimentRules {
 Experiment read_experiment(const std::filesystem::path& file,
                            const std::vector<std::string>& settings, const ExperimentRules& rules);
 
-/// The case as YAML with every default written out: equal text = equal case. Part of its digest and
-/// of the report.
+/// The keys at the top of the case's config with every default written out.
+std::vector<SweptKey> resolved(const CaseConfig& config);
+/// The same as YAML: equal text = equal case. Part of its digest.
 std::string resolved_text(const CaseConfig& config);
 
 /// "compute x 1.033, 3 ms a stage execution (table 1)": what is calibrated, for people; "" =
@@ -93,6 +95,6 @@ std::string folder_name(std::string text);
 
 /// "key=value,key=value" made fit to be a folder: other characters than letters, digits and
 /// "._+=,-" become "_", a path stands for its stem, long names are cut and get a digest.
-std::string case_name(const std::vector<std::pair<std::string, std::string>>& keys_and_values);
+std::string case_name(const std::vector<SweptKey>& keys);
 
 }  // namespace pfeife

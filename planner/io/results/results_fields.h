@@ -268,6 +268,7 @@ void each_field(Record& record, const Visit& visit) {
   visit("model", record.model);
   visit("cluster", record.cluster);
   visit("calibration", record.calibration);
+  visit("named", record.named);
   visit("swept", record.swept);
   visit("digest", record.digest);
   visit("config", record.resolved);

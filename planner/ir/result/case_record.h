@@ -1,6 +1,7 @@
 // A case as it is kept: what case.json and the report are made of.
 #pragma once
 
+#include <compare>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,17 +32,18 @@ struct PlanRecord {
   friend bool operator==(const PlanRecord&, const PlanRecord&) = default;
 };
 
-/// A key of the config of which the experiment has a case for each of several values.
+/// A key of the config with its value in a case.
 struct SweptKey {
   std::string key;    ///< "training.precision"
-  std::string value;  ///< of this case, as YAML in one line
-  friend bool operator==(const SweptKey&, const SweptKey&) = default;
+  std::string value;  ///< as YAML in one line
+  friend auto operator<=>(const SweptKey&, const SweptKey&) = default;
 };
 
 struct CaseRecord : RecordedAnswer {
   std::string name;
   std::string model, cluster;         ///< files, as the config names them
   std::string calibration;            ///< what is not as published, in words; "" = nothing
+  std::vector<SweptKey> named;        ///< what tells it from other cases, as in its name
   std::vector<SweptKey> swept;        ///< besides model, cluster, devices and microbatches
   std::string digest;                 ///< of everything that decides the case
   std::string resolved;               ///< the case as YAML, defaults written out
