@@ -51,7 +51,7 @@ TEST(FastestOrder, IsAsTimedFitsAndNoneIsFaster) {
   for (std::size_t round = 0; round < all; ++round) {
     const Tiny tiny(random);
     const OrderTrial at_need = tiny.fastest(Receives::AtNeed, OneByOne::kNone);
-    const std::int64_t least = at_need.fastest ? at_need.fastest->time : OneByOne::kNone;
+    const std::int64_t least = at_need.fastest ? at_need.time : OneByOne::kNone;
     // The faster ones are tried one by one; above them some more, where values that wait may
     // decide.
     const std::int64_t enough = at_need.fastest ? least + least / 10 : OneByOne::kNone;
@@ -60,11 +60,11 @@ TEST(FastestOrder, IsAsTimedFitsAndNoneIsFaster) {
       ++spent;
       continue;
     }
-    const std::int64_t time = exact.fastest ? exact.fastest->time : enough;
+    const std::int64_t time = exact.fastest ? exact.time : enough;
     ASSERT_LE(least, time) << round;
     ++compared, none += !exact.fastest, waiting += exact.fastest && least < time;
     if (exact.fastest) {
-      const Schedule lowered = lower(exact.fastest->order, tiny.costs, tiny.placement);
+      const Schedule lowered = lower(*exact.fastest, tiny.costs, tiny.placement);
       const Prices plan = evaluate_lowered(tiny.costs, lowered, tiny.placement);
       ASSERT_EQ(plan.estimate.count(), time) << round;
       for (std::size_t r = 0; r < 2; ++r) ASSERT_LE(plan.peak_memory[r], tiny.limit[r]) << round;

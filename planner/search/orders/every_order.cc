@@ -70,7 +70,7 @@ class Trials {
       if (settled(at_need, costs, partition, recompute) ||
           settled(trial(costs, Receives::AsReady), costs, partition, recompute))
         continue;
-      unsettled_ = std::min(unsettled_, at_need.fastest ? at_need.fastest->time : 0);
+      unsettled_ = std::min(unsettled_, at_need.time);
     }
   }
   EveryOrder found() && {
@@ -89,8 +89,7 @@ class Trials {
   bool settled(const OrderTrial& trial, const StageCosts& costs, const Partition& partition,
                const std::vector<bool>& recompute) {
     if (!trial.fastest) return trial.tried_all;
-    Prices plan =
-        evaluate_lowered(costs, lower(trial.fastest->order, costs, placement_), placement_);
+    Prices plan = evaluate_lowered(costs, lower(*trial.fastest, costs, placement_), placement_);
     if (!fits(plan.peak_memory, problem_.memory_limit) && problem_.receives == Receives::AtNeed)
       plan = received_late(std::move(plan), placement_);
     if (!fits(plan.peak_memory, problem_.memory_limit)) return false;
@@ -99,10 +98,9 @@ class Trials {
       enough_ = time;
       Recomputed recomputed{recompute};
       if (!recomputed.any()) recomputed = {};
-      faster_ =
-          priced({spec_, partition, placement_, recomputed, trial.fastest->order}, std::move(plan));
+      faster_ = priced({spec_, partition, placement_, recomputed, trial.fastest}, std::move(plan));
     }
-    return time <= trial.fastest->time;
+    return time <= trial.time;
   }
 
   const CutModel& model_;

@@ -86,7 +86,7 @@ class Trial {
       const std::vector<State> states = std::exchange(fronts_[parts], {}).states;
       for (const State& state : states) {
         if (state.beaten) continue;
-        if (budget == 0) return {std::nullopt, false};
+        if (budget == 0) return {std::nullopt, 0, false};
         --budget;
         for (std::size_t s = 0; s < costs_.stages.size(); ++s) go_on(state, s);
       }
@@ -94,7 +94,7 @@ class Trial {
     OrderTrial trial;
     for (const State& state : fronts_.back().states) {
       const std::int64_t time = end(state);
-      if (!trial.fastest || time < trial.fastest->time) trial.fastest = {time, order_to(state)};
+      if (!trial.fastest || time < trial.time) trial.fastest = order_to(state), trial.time = time;
     }
     return trial;
   }

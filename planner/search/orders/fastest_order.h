@@ -17,14 +17,11 @@
 
 namespace pfeife {
 
-struct TimedSchedule {
-  std::int64_t time = 0;  ///< ns of the step
-  Schedule order;         ///< compute-only
-};
-
 struct OrderTrial {
-  std::optional<TimedSchedule> fastest;  ///< of those that fit; none: none takes less than `enough`
-  bool tried_all = true;                 ///< else the budget was spent
+  /// The fastest order of those that fit, compute-only; none: none takes less than `enough`.
+  std::optional<Schedule> fastest;
+  std::int64_t time = 0;  ///< ns of its step; 0 without one
+  bool tried_all = true;  ///< else the budget was spent
 };
 
 /// Few enough for fastest_order().
