@@ -23,6 +23,7 @@
 #include "experiments/show/mesh_table.h"
 #include "experiments/show/report.h"
 #include "experiments/sweep/chosen_mesh.h"
+#include "experiments/sweep/handed_plans.h"
 #include "experiments/sweep/sweep.h"
 #include "planner/cost/layers/linear_order.h"
 #include "planner/io/files/atomic_file.h"
@@ -419,6 +420,7 @@ int run(int argc, char** argv) {
   place_measured_inputs(experiment, line->sweep.out);
   if (line->list) {
     use_profiled_settings(experiment);
+    hand_plans(experiment, inputs);
     list_cases(experiment, inputs, line->sweep);
     return 0;
   }
@@ -441,6 +443,7 @@ int run(int argc, char** argv) {
   std::signal(SIGTERM, on_interrupt);
   make_measured_inputs(experiment, inputs, line->sweep.force, line->sweep.quiet);
   use_profiled_settings(experiment);
+  hand_plans(experiment, inputs);
   const SweepResult result = sweep_watched(experiment, inputs, *line);
   print_results(experiment, result, *line);
   std::cout.flush();  // a log may take both: what follows does not break into the table

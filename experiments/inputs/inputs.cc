@@ -146,6 +146,7 @@ std::string Inputs::digest(const CaseConfig& config) {
   if (config.plan.schedule) add("plan", *config.plan.schedule);
   for (const std::filesystem::path& trace : config.measurement.traces) add("trace", trace);
   if (config.measure) text += "machine " + machine_line() + "\nruntime " + runtime_sources() + "\n";
+  if (!config.handed.digest.empty()) text += "handed " + config.handed.digest + "\n";
   return sha256(text);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -34,6 +35,8 @@ struct CaseInputs {
   /// If they are others: those that the plan is made for (plan_with: published).
   const Layers* published_layers = nullptr;
   const Cluster* published_cluster = nullptr;
+  /// plan.yaml of other cases whose plans are taken if they are faster, with the cases' names.
+  std::vector<std::pair<std::string, std::filesystem::path>> handed = {};
 };
 
 /// Addresses inside are given away: make all, then evaluate.

@@ -17,12 +17,14 @@ struct EvaluatedCase {
   const Request* config = nullptr;
   std::shared_ptr<const Request> settled;  ///< with nothing left open: that of the plans
   std::string digest;
-  std::vector<Evaluation> planned;     ///< best estimate first; one with a reason if nothing fits
-  std::vector<Evaluation> baselines;   ///< in the order of the config
-  std::size_t chosen = 0;              ///< of `planned`
-  Answer answer;                       ///< of the search; empty for a given plan
-  const ModelWork* work = nullptr;     ///< of a microbatch; nullptr = not known
-  const Cluster* published = nullptr;  ///< the cluster before calibration; nullptr = not known
+  std::vector<Evaluation> planned;    ///< best estimate first; one with a reason if nothing fits
+  std::vector<Evaluation> baselines;  ///< in the order of the config
+  std::size_t chosen = 0;             ///< of `planned`
+  Answer answer;                      ///< of the search; empty for a given plan
+  /// Plans of other cases that fit here, with the cases' names.
+  std::vector<std::pair<std::string, Priced>> handed;
+  const ModelWork* work = nullptr;          ///< of a microbatch; nullptr = not known
+  const Cluster* published = nullptr;       ///< the cluster before calibration; nullptr = not known
   std::optional<FasterLinks> faster_links;  ///< of the chosen plan, simulated with shared links
 };
 

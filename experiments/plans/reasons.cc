@@ -86,6 +86,10 @@ RecordedAnswer recorded_answer(const EvaluatedCase& evaluated) {
   RecordedAnswer answer = evaluated.answer;
   answer.lost = lost_schedules(evaluated);
   answer.alternatives = judged_alternatives(evaluated);
+  const Evaluation& chosen = evaluated.planned[evaluated.chosen];
+  for (const auto& [name, plan] : evaluated.handed)
+    if (answer.handed_from.empty() && chosen.choice && *chosen.choice == plan)
+      answer.handed_from = name;
   return answer;
 }
 

@@ -6,11 +6,13 @@
 #include "experiments/plans/choices.h"
 #include "experiments/plans/search_share.h"
 #include "experiments/plans/simulated_times.h"
+#include "planner/io/plan/plan_file.h"
 #include "planner/ir/request/check.h"
 #include "planner/schedules/families.h"
 #include "planner/search/choices/advice.h"
 #include "planner/search/joint/if_needed.h"
 #include "planner/search/orders/pareto.h"
+#include "planner/search/price/price.h"
 #include "planner/search/reference/reference.h"
 #include "planner/search/search.h"
 
@@ -105,6 +107,53 @@ std::vector<SettledCase> settled_cases(const Request& config, const Layers& laye
   return settled_cases(config, layers, layers_of, [&](const Request& settled) {
     return impossible_family(settled, stages_per_rank_of(settled, given_cuts(settled, layers)));
   });
+}
+
+/// The choices of a plan that was written. Its schedule is lowered.
+Choice choice_of(const Plan& plan) {
+  Choice choice = plan;
+  choice.order.reset();
+  if (!family(plan.spec.family).built_for_costs) return choice;
+  choice.order = plan.schedule;
+  for (std::vector<Cell>& row : choice.order->rows)
+    std::erase_if(row, [](const Cell& cell) {
+      const auto* const action = std::get_if<Action>(&cell);
+      return action != nullptr && !is_compute(action->op);
+    });
+  return choice;
+}
+
+/// Plans of other cases that fit here, for these layers, devices and schedules.
+std::vector<std::pair<std::string, Priced>> handed_plans(const CaseInputs& inputs,
+                                                         const Problem& problem) {
+  std::vector<std::pair<std::string, Priced>> found;
+  for (const auto& [name, file] : inputs.handed) {
+    if (!std::filesystem::exists(file)) continue;  // nothing fits there
+    const Plan plan = read_plan(file);
+    if (plan.model_digest != problem.layers.digest || plan.linear_order != problem.layers.order ||
+        plan.placement.device_of_rank != problem.device_of_rank ||
+        !illegal_because(problem.layers, plan.partition).empty() ||
+        std::ranges::find(problem.schedules, plan.spec) == problem.schedules.end())
+      continue;
+    if (auto priced = fitting(problem, choice_of(plan)))
+      found.emplace_back(name, *std::move(priced));
+  }
+  return found;
+}
+
+/// Those that were not found here are candidates like the others.
+void add_handed(EvaluatedCase& plans) {
+  Answer& answer = plans.answer;
+  std::erase_if(plans.handed, [&](const auto& handed) {
+    return std::ranges::find(answer.all, handed.second) != answer.all.end();
+  });
+  for (const auto& [name, plan] : plans.handed) {
+    answer.plans.push_back(plan);
+    answer.all.push_back(plan);
+  }
+  if (!answer.plans.empty()) answer.infeasible.reset();
+  std::ranges::stable_sort(answer.plans, {}, &Priced::estimate);
+  std::ranges::stable_sort(answer.all, {}, &Priced::estimate);
 }
 
 /// Why nothing was found although no memory is short.
@@ -280,6 +329,10 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   plans.answer = std::move(found.answer);
   plans.settled = std::make_shared<const Request>(found.best.config);
   const CaseInputs settled{plans.settled.get(), found.best.layers, &cluster};
+  if (!inputs.handed.empty()) {
+    plans.handed = handed_plans(inputs, settled_problem(settled, plans.answer.recompute));
+    add_handed(plans);
+  }
   const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
   for (const Priced& planned : plans.answer.plans)
     plans.planned.push_back(estimated_plan(settled, origin, kPlanned, planned));

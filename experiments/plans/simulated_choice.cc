@@ -108,12 +108,14 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
   const CaseInputs settled = evaluated.planned.front().inputs;
   const Problem problem = settled_problem(settled, evaluated.answer.recompute);
   const std::vector<Priced> baselines = eligible_baselines(evaluated, problem);
+  std::vector<Priced> asked = baselines;
+  for (const auto& [name, plan] : evaluated.handed) asked.push_back(plan);
   Simulations simulations(settled, problem, workers);
   const LinkSimulator simulator{
       [&](std::span<const Priced> plans) { return simulations.times(plans); },
       config.simulation.links, config.simulation.queues};
   SharedLinksOutcome found = fastest_with_shared_links(
-      problem, std::exchange(evaluated.answer.all, {}), baselines,
+      problem, std::exchange(evaluated.answer.all, {}), std::move(asked),
       {.keep = kKept, .iterations = config.plan.iterations, .threads = workers}, simulator);
   if (found.unfinished) evaluated.answer.unfinished.push_back({Unfinished::What::SharedLinks});
   if (found.links_bind && evaluated.answer.bound && evaluated.answer.alternatives.empty())

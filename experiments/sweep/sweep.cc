@@ -190,6 +190,15 @@ std::size_t as_many_as_fit(std::span<const OpenCase> tasks, std::size_t most) {
   return count;
 }
 
+/// How many of the first tasks take plans from none of the others: those that take plans of as many
+/// cases do not take them of one another (handed_plans.h).
+std::size_t independent(std::span<const OpenCase> tasks) {
+  const auto handed = [](const OpenCase& task) { return task.config->handed.from.size(); };
+  const auto next = std::ranges::find_if(
+      tasks, [&](const OpenCase& task) { return handed(task) != handed(tasks.front()); });
+  return static_cast<std::size_t>(next - tasks.begin());
+}
+
 /// Many cases at a time while they are fast, few when they are slow: a killed run loses about a
 /// second of work.
 std::vector<FailedCase> compute_all(const std::vector<OpenCase>& tasks, Inputs& inputs,
@@ -198,7 +207,8 @@ std::vector<FailedCase> compute_all(const std::vector<OpenCase>& tasks, Inputs& 
   const bool slow = std::ranges::any_of(tasks, [](const OpenCase& t) { return t.config->measure; });
   std::size_t batch = slow ? 1 : std::max<std::size_t>(1, options.jobs);
   for (std::size_t begin = 0; begin < tasks.size();) {
-    const std::size_t count = as_many_as_fit(std::span(tasks).subspan(begin), batch);
+    const std::size_t count = independent(
+        std::span(tasks).subspan(begin, as_many_as_fit(std::span(tasks).subspan(begin), batch)));
     const auto started = std::chrono::steady_clock::now();
     std::ranges::move(
         compute_apart(std::span(tasks).subspan(begin, count), inputs, options, progress),
@@ -231,10 +241,14 @@ std::vector<OpenCase> tasks_of(std::span<const CaseConfig* const> configs, Input
         task.inputs.published_layers = &inputs.layers(published);
         task.inputs.published_cluster = task.published;
       }
+      for (const std::string& other : task.config->handed.from)
+        task.inputs.handed.emplace_back(other, options.out / other / kPlanned / "plan.yaml");
       check_case(task.inputs);
       task.memory = memory_needed(task.inputs, options.jobs);
       check_memory(*task.config, task.memory, memory_available());
     });
+  std::ranges::stable_sort(tasks, {},
+                           [](const OpenCase& task) { return task.config->handed.from.size(); });
   return tasks;
 }
 
@@ -296,7 +310,9 @@ std::vector<std::string> failures(const CaseRecord& record) {
 SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptions& options) {
   std::vector<const CaseConfig*> configs;
   std::vector<std::int64_t> numbers;
-  for (std::size_t i = options.shard; i < experiment.cases.size(); i += options.shards) {
+  for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
+    // Cases that hand plans to one another belong to one shard.
+    if (experiment.cases[i].handed.first % options.shards != options.shard) continue;
     configs.push_back(&experiment.cases[i]);
     numbers.push_back(static_cast<std::int64_t>(i));
   }

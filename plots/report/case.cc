@@ -124,6 +124,8 @@ std::string case_section(const CaseRecord& report_case, const CaseDrawings& draw
                : "<span class=\"alarm\">no plan fits</span>";
   std::vector<std::string> notes = report_case.notes;
   for (const Unfinished& one : report_case.unfinished) notes.push_back(to_string(one));
+  if (!report_case.handed_from.empty())
+    notes.push_back("the plan is that of " + report_case.handed_from);
   if (report_case.cut_places) notes.push_back(to_string(*report_case.cut_places));
   for (const std::string& line : report_case.uncosted) notes.push_back("no cost: " + line);
   std::string body = note_list(notes);

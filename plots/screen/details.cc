@@ -140,6 +140,7 @@ std::string details_text(const CaseRecord& record, const MemoryUnit& unit, std::
   std::ranges::copy(other_choices(record), std::back_inserter(sentences));
   sentences.push_back(front_sentence(record, unit));
   std::ranges::copy(alternatives_sentences(record), std::back_inserter(sentences));
+  if (!record.handed_from.empty()) sentences.push_back("the plan is that of " + record.handed_from);
   if (record.cut_places) sentences.push_back(to_string(*record.cut_places));
   if (record.links)
     std::ranges::copy(links_sentences(*record.links), std::back_inserter(sentences));

@@ -34,6 +34,12 @@ struct CaseConfig : Request {        // `name`: "devices=4,microbatches=8"; see 
   /// then.
   bool cluster_measured = false, profile_measured = false;
   std::map<std::string, SourceLocation> places = {};  ///< of values, by the paths of their keys
+  /// What other cases of the sweep have to do with this one.
+  struct Handed {
+    std::vector<std::string> from = {};  ///< cases whose plans it takes if they are faster
+    std::string digest = {};             ///< of what those are computed from; "" = there are none
+    std::size_t first = 0;               ///< number of the first case that it belongs with
+  } handed = {};
 
   /// Where the key stands, or what it stands in: "plan" of "plan.cuts".
   SourceLocation place(std::string key) const;

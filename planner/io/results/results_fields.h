@@ -278,6 +278,7 @@ void each_field(Record& record, const Visit& visit) {
   visit("orders_left_out", record.orders_left_out);
   visit("unfinished", record.unfinished);
   visit("cut_places", record.cut_places);
+  visit("handed_from", record.handed_from);
   visit("plans", record.plans);
   visit("lost", record.lost);
   visit("history", record.history);

@@ -78,6 +78,7 @@ struct RecordedAnswer {
   std::vector<LostSchedule> lost;         ///< empty until a plan is chosen
   std::vector<Unfinished> unfinished;
   std::optional<CutPlaces> cut_places;  ///< absent: that was not open
+  std::string handed_from;              ///< the case that found the chosen plan; "" = this one
   /// No plan that the bound covers is simulated faster, transfers sharing links. No certificate
   /// says it.
   std::optional<Nanoseconds> links_bound;
