@@ -6,46 +6,33 @@
 
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/yaml_document.h"
+#include "planner/ir/basics/decimals.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {
 
-/// Where a file has the latency of the ways over a link, and how often they have it.
-struct LatencyPlace {
-  std::string key;
-  std::int64_t times = 1;
-};
-
-std::optional<LatencyPlace> latency_place(const std::filesystem::path& file,
-                                          const std::string& link) {
+/// The key of the latency of the ways over a link, if they have one of their own: their route's,
+/// which holds for the whole way.
+std::optional<std::string> latency_key(const std::filesystem::path& file, const std::string& link) {
   const YamlDocument document = YamlDocument::read(file);
   const auto routes = document.root().find("routes");
-  std::optional<LatencyPlace> place;
+  std::optional<std::string> key;
   for (std::size_t r = 0; routes && r < routes->items().size(); ++r) {
     const YamlNode route = routes->items()[r];
     const std::vector<YamlNode> over = route.at("over").items_or_self();
     const auto is_link = [&](const YamlNode& node) { return node.as_string() == link; };
     if (std::ranges::none_of(over, is_link)) continue;
-    if (place) return std::nullopt;  // which one?
-    place.emplace();
-    if (route.find("latency"))
-      place->key = fmt::format("routes[{}].latency", r);
-    else if (over.size() > 1)
-      return std::nullopt;
+    if (key || (over.size() > 1 && !route.find("latency"))) return std::nullopt;  // which one?
+    key = fmt::format("routes[{}].latency", r);
   }
-  if (!place || !place->key.empty()) return place;
-  for (const YamlNode& entry : document.root().at("links").items())
-    if (entry.at("name").as_string() == link)
-      place = {"links." + link + ".latency",
-               entry.find("between") ? 1 : 2};  // out of one, into one
-  return place;
+  return key;
 }
 
 }  // namespace
 
 bool has_own_latency(const std::filesystem::path& file, const std::string& link) {
-  return latency_place(file, link).has_value();
+  return latency_key(file, link).has_value();
 }
 
 std::string calibrated_cluster(const std::filesystem::path& file, const std::string& kind,
@@ -62,8 +49,7 @@ std::string calibrated_cluster(const std::filesystem::path& file, const std::str
     std::vector<YamlValue> points;
     for (const EfficiencyCurve::Point& point : found.curve.points)
       points.push_back(
-          yaml_sequence({yaml_scalar(fmt::format("{:.9f} GFLOP", point.work.value / 1e9)),
-                         yaml_scalar(fmt::format("{:.6f}", point.fraction))}));
+          yaml_sequence({yaml_amount(point.work), yaml_scalar(shortest(point.fraction))}));
     replace("device_kinds." + kind + ".gemm_efficiency." + precision,
             yaml_sequence(std::move(points)),
             fmt::format("gemm_efficiency of {}: from {} products of {} steps of a traced run, "
@@ -73,16 +59,14 @@ std::string calibrated_cluster(const std::filesystem::path& file, const std::str
   for (const auto& [link, found] : links) {
     std::vector<YamlValue> points;
     for (const BandwidthCurve::Point& point : found.curve.points)
-      points.push_back(
-          yaml_sequence({yaml_amount(point.size),
-                         yaml_scalar(fmt::format("{:.6f} GB/s", point.rate.value / 1e9))}));
+      points.push_back(yaml_sequence({yaml_amount(point.size), yaml_amount(point.rate)}));
     replace("links." + link + ".bandwidth", yaml_sequence(std::move(points)),
             fmt::format("bandwidth of {}: from {} messages of a traced run, {} held out", link,
                         found.messages, found.held_out));
     if (!found.latency) continue;
-    const auto place = latency_place(file, link);
-    PFEIFE_CHECK(place, link, " has no latency of its own");
-    replace(place->key, yaml_amount(*found.latency / place->times),
+    const auto key = latency_key(file, link);
+    PFEIFE_CHECK(key, link, " has no latency of its own");
+    replace(*key, yaml_amount(*found.latency),
             fmt::format("latency of {}: of the same messages, {} sizes", link,
                         found.curve.points.size()));
   }

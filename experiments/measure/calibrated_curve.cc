@@ -63,8 +63,8 @@ std::optional<CalibratedCurve> calibrated_curve(std::span<const ObservedProduct>
     (product.step % 2 == 0 ? steps : other_steps).insert(product.step);
   }
   if (fit.empty() || held_out.empty()) return std::nullopt;
-  const FlopsPerSecond peak = kind.peak.at(precision);
-  CalibratedCurve found{.curve = curve_of(fit, peak, kind.kernel_overhead),
+  const FlopsPerSecond peak = kind.peak_of(precision);
+  CalibratedCurve found{.curve = curve_of(fit, peak, kind.operator_time()),
                         .products = fit.size(),
                         .steps = steps.size(),
                         .held_out = other_steps.size()};
@@ -72,8 +72,8 @@ std::optional<CalibratedCurve> calibrated_curve(std::span<const ObservedProduct>
   if (const auto listed = kind.gemm_efficiency.find(precision);
       listed != kind.gemm_efficiency.end())
     known = listed->second;
-  found.before = error_of(held_out, known, peak, kind.kernel_overhead);
-  found.after = error_of(held_out, found.curve, peak, kind.kernel_overhead);
+  found.before = error_of(held_out, known, peak, kind.operator_time());
+  found.after = error_of(held_out, found.curve, peak, kind.operator_time());
   return found;
 }
 

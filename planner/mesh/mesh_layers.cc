@@ -140,7 +140,7 @@ class StateDivision {
   StateDivision(const MeshLayers& made, const MeshRun& run, const Network& network)
       : run_(run),
         kinds_{kind_of(false, made, run, network), kind_of(true, made, run, network)},
-        rate_(network.device.memory_efficiency * network.device.memory_bandwidth.value) {}
+        rate_(network.device.element_wise_rate().value) {}
 
   struct Parts {
     Bytes parameter, gradient, state;

@@ -174,11 +174,18 @@ Cluster pipeline_cluster(const MeshRun& run, const Network& hosts) {
   Cluster cluster{.name = network.name, .kinds = {network.device}, .notes = network.notes};
   cluster.kind_of_device.assign(ranks, 0);
   cluster.paths.resize(ranks * ranks);
-  // Of each rank: out and in by its port, out and in by its NIC.
-  for (std::size_t r = 0; r < ranks; ++r)
-    for (const auto& [name, rate] : {std::pair("port", network.port), {"nic", network.nic}})
-      for (const char* way : {"up", "down"})
-        cluster.links.push_back({std::string(name) + "[" + std::to_string(r) + "]." + way, rate});
+  // [4 * rank + 2 * nic + into] Out of a rank and into it, by its port and by its NIC, where
+  // messages go there.
+  std::vector<std::optional<std::size_t>> numbers(4 * ranks);
+  const auto link_of = [&](bool near, std::size_t rank, bool into) {
+    std::optional<std::size_t>& number = numbers[4 * rank + (near ? 0 : 2) + (into ? 1 : 0)];
+    if (number) return *number;
+    number = cluster.links.size();
+    cluster.links.push_back({std::string(near ? "port" : "nic") + "[" + std::to_string(rank) +
+                                 (into ? "].down" : "].up"),
+                             near ? network.port : network.nic});
+    return *number;
+  };
   for (std::size_t a = 0; a < ranks; ++a)
     for (std::size_t b = 0; b < ranks; ++b) {
       if (a == b) continue;
@@ -186,14 +193,16 @@ Cluster pipeline_cluster(const MeshRun& run, const Network& hosts) {
           same_host(mesh, static_cast<std::int64_t>(std::min(a, b)),
                     static_cast<std::int64_t>(std::max(a, b)), network.devices_per_host);
       Path& path = cluster.paths[a * ranks + b];
-      path.links = {4 * a + (near ? 0 : 2), 4 * b + (near ? 1 : 3)};
+      path.links = {link_of(near, a, false), link_of(near, b, true)};
       path.latency = near ? network.port_latency : network.nic_latency;
       path.bandwidth.points = {{Bytes{1}, near ? network.port : network.nic}};
     }
   const bool far = gradient_group(run, false, network).hosts() > 1;
-  cluster.rings.emplace();
+  std::vector<std::vector<std::size_t>> rings(ranks);
   for (std::size_t r = 0; r < ranks; ++r)
-    cluster.rings->push_back({4 * r + (far ? 2 : 0), 4 * r + (far ? 3 : 1)});
+    for (const auto into : {std::size_t{0}, std::size_t{1}})
+      if (const auto link = numbers[4 * r + (far ? 2 : 0) + into]) rings[r].push_back(*link);
+  cluster.rings = std::move(rings);
   return cluster;
 }
 

@@ -58,11 +58,9 @@ class Roofline {
       const double more = busy - seconds(square_product(kernel.flops, kernel.type));
       busy = seconds_at(kernel.flops, fraction * speed.peak) + std::max(more, 0.0);
     }
-    return nanoseconds_from_seconds(busy) + device_.kernel_overhead;
+    return nanoseconds_from_seconds(busy) + device_.operator_time();
   }
-  double seconds(Bytes bytes) const {
-    return seconds_at(bytes, device_.memory_efficiency * device_.memory_bandwidth);
-  }
+  double seconds(Bytes bytes) const { return seconds_at(bytes, device_.element_wise_rate()); }
   /// The name of the peak that stands in for `type`; empty if it is the type's own.
   const std::string& stand_in(DType type) const { return speed_of(type).stand_in; }
 
@@ -82,7 +80,7 @@ class Roofline {
     const auto found = std::ranges::find_if(
         names, [&](const std::string& name) { return device_.peak.contains(name); });
     if (found == names.end()) return;
-    speeds_.emplace(type, Speed{device_.peak.at(*found), &nearest_curve({found, names.end()}),
+    speeds_.emplace(type, Speed{device_.peak_of(*found), &nearest_curve({found, names.end()}),
                                 found == names.begin() ? "" : *found});
   }
   /// The curve of the first name or, if it has none, of the nearest precision that has one; of a

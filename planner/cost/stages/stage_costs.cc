@@ -365,10 +365,9 @@ StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cl
 Nanoseconds clipping_time(const DeviceKind& kind, Bytes gradients, std::int64_t parameters) {
   const std::int64_t operators =
       kind.type == DeviceType::Cpu ? 2 * parameters : std::min<std::int64_t>(parameters, 2);
-  Nanoseconds time = operators * kind.kernel_overhead;
+  Nanoseconds time = operators * kind.operator_time();
   if (kind.memory_bandwidth.value > 0)
-    time += nanoseconds_from_seconds(
-        seconds_at(3 * gradients, kind.memory_efficiency * kind.memory_bandwidth));
+    time += nanoseconds_from_seconds(seconds_at(3 * gradients, kind.element_wise_rate()));
   return time;
 }
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "planner/io/cluster/link_entries.h"
-
 namespace pfeife {
 namespace {
 
@@ -35,9 +33,11 @@ BandwidthCurve narrower(const BandwidthCurve& a, const BandwidthCurve& b) {
 
 /// The hops of a route from a to b: up through its links in order, down in reverse. Nothing if the
 /// route does not connect them.
-std::optional<std::vector<Hop>> hops(const RouteEntry& route, std::size_t a, std::size_t b) {
+std::optional<std::vector<Hop>> hops(const ClusterFile& file, const RouteEntry& route,
+                                     std::size_t a, std::size_t b) {
   std::vector<Hop> up, down;
-  for (const LinkEntry* link : route.over) {
+  for (const std::size_t over : route.over) {
+    const LinkEntry* link = &file.links[over];
     if (link->shape == LinkEntry::Shape::Pair) {
       if (!link->pairs.contains({std::min(a, b), std::max(a, b)})) return std::nullopt;
       up.push_back(
@@ -88,7 +88,8 @@ class LinkNumbers {
   std::map<std::string, std::size_t> numbers_;
 };
 
-Path path_over(const RouteEntry& route, const std::vector<Hop>& way, LinkNumbers& numbers) {
+Path path_over(const RouteEntry& route, const YamlNode& node, const std::vector<Hop>& way,
+               LinkNumbers& numbers) {
   Path path;
   bool has_latency = false;
   for (const Hop& hop : way) {
@@ -100,21 +101,17 @@ Path path_over(const RouteEntry& route, const std::vector<Hop>& way, LinkNumbers
   }
   if (route.latency) path.latency = *route.latency;
   if (!route.latency && !has_latency)
-    route.node.fail("neither the route nor one of its links has a latency; add `latency: 15 us`");
+    node.fail("neither the route nor one of its links has a latency; add `latency: 15 us`");
   return path;
 }
 
 /// [device] the links of `rings` that paths use, out of the device and into it.
-std::vector<std::vector<std::size_t>> read_rings(const YamlNode& node,
-                                                 const std::vector<LinkEntry>& links,
-                                                 std::size_t devices, const LinkNumbers& numbers) {
-  std::vector<std::pair<std::string, const LinkEntry*>> by_name;
-  for (const LinkEntry& entry : links)
-    if (entry.shape != LinkEntry::Shape::Pair) by_name.emplace_back(entry.name, &entry);
-  std::vector<std::vector<std::size_t>> rings(devices);
-  for (const YamlNode& name : node.items_or_self()) {
-    const LinkEntry* entry = name.as_one_of(by_name);
-    for (std::size_t d = 0; d < devices; ++d) {
+std::vector<std::vector<std::size_t>> ring_links(const ClusterFile& file,
+                                                 const LinkNumbers& numbers) {
+  std::vector<std::vector<std::size_t>> rings(file.device_count());
+  for (const std::size_t ring : *file.rings) {
+    const LinkEntry* entry = &file.links[ring];
+    for (std::size_t d = 0; d < rings.size(); ++d) {
       const bool own = entry->shape == LinkEntry::Shape::Device;
       const std::string owner = std::to_string(own ? d : entry->groups[d]);
       for (const bool up : {true, false})
@@ -127,56 +124,67 @@ std::vector<std::vector<std::size_t>> read_rings(const YamlNode& node,
 }
 
 /// ConfigError at the first route that connects devices, but none that an earlier one does not.
-void check_taken(const std::vector<RouteEntry>& routes, const std::vector<bool>& taken,
-                 std::size_t devices) {
+void check_taken(const ClusterFile& file, const std::vector<bool>& taken,
+                 const std::vector<YamlNode>& nodes) {
+  const std::size_t devices = file.device_count();
   const auto pair_of = [&](const RouteEntry& route) {
     for (std::size_t a = 0; a < devices; ++a)
       for (std::size_t b = a + 1; b < devices; ++b)
-        if (hops(route, a, b)) return std::optional(std::pair(a, b));
+        if (hops(file, route, a, b)) return std::optional(std::pair(a, b));
     return std::optional<std::pair<std::size_t, std::size_t>>();
   };
-  for (std::size_t r = 0; r < routes.size(); ++r) {
-    const auto pair = taken[r] ? std::nullopt : pair_of(routes[r]);
+  for (std::size_t r = 0; r < taken.size(); ++r) {
+    const auto pair = taken[r] ? std::nullopt : pair_of(file.routes[r]);
     if (!pair) continue;
     std::size_t earlier = 0;
-    while (!hops(routes[earlier], pair->first, pair->second)) ++earlier;
-    routes[r].node.fail(stream_all(
+    while (!hops(file, file.routes[earlier], pair->first, pair->second)) ++earlier;
+    nodes[r].fail(stream_all(
         "this route is never taken: an earlier one connects every pair of devices that it does, "
         "as ",
-        pair->first, " with ", pair->second, " over \"", routes[earlier].over.front()->name,
-        "\" (line ", routes[earlier].node.where().line,
+        pair->first, " with ", pair->second, " over \"",
+        file.links[file.routes[earlier].over.front()].name, "\" (line ",
+        nodes[earlier].where().line,
         "); limit the earlier link (`within: node` of a link `per: device`), put this route before "
         "it, or remove it"));
   }
 }
 
-}  // namespace
-
-void add_links_and_paths(const YamlNode& root, Cluster& cluster) {
+/// Fills in links and paths.
+void add_paths(const ClusterFile& file, const YamlNode& root, LinkNumbers& numbers,
+               Cluster& cluster) {
   const std::size_t devices = cluster.devices();
-  const std::vector<LinkEntry> links = read_links(root, devices);
-  const std::vector<RouteEntry> routes = read_routes(root, links);
-  std::vector<bool> taken(routes.size());
-  LinkNumbers numbers(cluster.links);
+  const auto routes = root.find("routes");
+  const std::vector<YamlNode> nodes = routes ? routes->items() : std::vector<YamlNode>{};
+  std::vector<bool> taken(file.routes.size());
   cluster.paths.assign(devices * devices, {});
   for (std::size_t a = 0; a < devices; ++a)
     for (std::size_t b = 0; b < devices; ++b) {
       if (a == b) continue;
       std::optional<std::vector<Hop>> way;
-      for (std::size_t r = 0; r < routes.size() && !way; ++r) {
-        way = hops(routes[r], a, b);
+      for (std::size_t r = 0; r < file.routes.size() && !way; ++r) {
+        way = hops(file, file.routes[r], a, b);
         if (!way) continue;
         taken[r] = true;
-        cluster.paths[a * devices + b] = path_over(routes[r], *way, numbers);
+        cluster.paths[a * devices + b] = path_over(file.routes[r], nodes[r], *way, numbers);
       }
       if (!way)
-        root.find("routes").value_or(root).fail(
+        routes.value_or(root).fail(
             "no route connects device " + std::to_string(a) + " with device " + std::to_string(b) +
             "; add one, the last may be a link `per: device` that joins all");
     }
-  check_taken(routes, taken, devices);
-  if (const auto rings = root.find("rings"))
-    cluster.rings = read_rings(*rings, links, devices, numbers);
+  check_taken(file, taken, nodes);
+}
+
+}  // namespace
+
+Cluster resolved(const ClusterFile& file, const YamlNode& root) {
+  Cluster cluster{.name = file.name, .kinds = file.kinds, .notes = file.notes};
+  for (const DeviceCount& entry : file.devices)
+    cluster.kind_of_device.insert(cluster.kind_of_device.end(), entry.count, entry.kind);
+  LinkNumbers numbers(cluster.links);
+  add_paths(file, root, numbers, cluster);
+  if (file.rings) cluster.rings = ring_links(file, numbers);
+  return cluster;
 }
 
 }  // namespace pfeife

@@ -2,14 +2,13 @@
 // pair of devices.
 #pragma once
 
-#include "planner/io/files/yaml_node.h"
-#include "planner/ir/machine/cluster.h"
+#include "planner/io/cluster/cluster_file.h"
 
 namespace pfeife {
 
-/// Fills in cluster.links, cluster.paths and cluster.rings from the keys `links`, `routes`, `rings`
-/// and `devices_per_node` of `root`. cluster.kind_of_device must be there. A path is the first
+/// The cluster of a file, `root` for messages; without `file` and `digest`. A path is the first
 /// route that connects the two devices; its bandwidth is the narrowest of its links at each size.
-void add_links_and_paths(const YamlNode& root, Cluster& cluster);
+/// Errors: ConfigError with the place for two devices without a path.
+Cluster resolved(const ClusterFile& file, const YamlNode& root);
 
 }  // namespace pfeife

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/io/files/yaml_value.h"
+#include "planner/io/files/yaml_document.h"
 #include "planner/ir/machine/cluster.h"
 
 namespace pfeife {
@@ -18,9 +18,11 @@ using Replaced = std::vector<std::pair<std::string, YamlValue>>;
 
 /// Reads a cluster file. Errors: ConfigError with the place, also for two devices without a path.
 Cluster read_cluster(const std::filesystem::path& file, const Replaced& replaced = {});
+/// The file with the values replaced.
+YamlDocument cluster_document(const std::filesystem::path& file, const Replaced& replaced);
 /// The file's text with the values replaced: what Cluster::digest is of, if there are any.
 std::string cluster_text(const std::filesystem::path& file, const Replaced& replaced);
-/// Likewise from text; `file` is the name for messages.
+/// A cluster from text; `file` is the name for messages.
 Cluster parse_cluster(std::string_view text, const std::string& file);
 
 }  // namespace pfeife

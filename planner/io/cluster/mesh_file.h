@@ -3,9 +3,11 @@
 // digests, so that its own digest stands for all three.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <string>
 
+#include "planner/io/files/fields.h"
 #include "planner/ir/machine/mesh_run.h"
 #include "planner/ir/machine/network.h"
 
@@ -15,9 +17,16 @@ struct MeshFile {
   MeshRun run;
   Network network;
   std::string digest;  ///< SHA-256 of the file
+  friend bool operator==(const MeshFile&, const MeshFile&) = default;
 };
 
-/// Errors: ConfigError with the place, also if a file that it names is another one than was meant.
+/// The axes of a mesh, neighbours first, each once.
+Kind<std::array<Axis, kAxes>> axis_order();
+/// Of parameters and activations.
+Kind<DType> mesh_precision();
+
+/// The run as one pipeline of it is planned (pipeline_run()). Errors: ConfigError with the place,
+/// also if a file that it names is another one than was meant.
 MeshFile read_mesh_file(const std::filesystem::path& file);
 
 /// Writes `folder`/mesh.yaml with architecture.yaml and hosts.yaml (their texts are given), and

@@ -3,37 +3,12 @@
 #include <algorithm>
 #include <functional>
 
+#include "planner/io/cluster/cluster_links.h"
 #include "planner/io/files/yaml_document.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {
-
-AllReduceTable read_table(const YamlNode& node, std::int64_t devices) {
-  node.check_keys({"ranks", "times"});
-  AllReduceTable table;
-  table.ranks = node.at("ranks").as_int(2, devices);
-  for (const YamlNode& point : node.at("times").items()) {
-    const auto pair = point.items();
-    if (pair.size() != 2) point.fail("expected [size, time] such as [1 MiB, 45 us]");
-    const Bytes size = pair[0].as_bytes();
-    if (size.value <= 0) pair[0].fail("the size must be above 0");
-    if (!table.times.empty() && size <= table.times.back().first)
-      pair[0].fail("the size must grow from point to point");
-    table.times.emplace_back(size, pair[1].as_duration());
-  }
-  if (table.times.empty()) node.fail("expected at least one point [size, time] in `times`");
-  return table;
-}
-
-void read_tables(const YamlNode& node, Network& network) {
-  for (const YamlNode& entry : node.items()) {
-    network.all_reduce.push_back(read_table(entry, network.devices_per_host));
-    const std::size_t count = network.all_reduce.size();
-    if (count > 1 && network.all_reduce[count - 1].ranks <= network.all_reduce[count - 2].ranks)
-      entry.fail("`ranks` must grow from table to table");
-  }
-}
 
 /// What every pair of the host's devices has between them.
 void add_port(const YamlNode& root, const Cluster& host, Network& network) {
@@ -56,13 +31,14 @@ void add_port(const YamlNode& root, const Cluster& host, Network& network) {
 }  // namespace
 
 Network read_network(const std::filesystem::path& file, const Replaced& replaced) {
-  const Cluster host = read_cluster(file, replaced);
-  const YamlDocument document = YamlDocument::parse(cluster_text(file, replaced), file.string());
+  const YamlDocument document = cluster_document(file, replaced);
   const YamlNode root = document.root();
-  Network network;
-  network.name = host.name;
-  network.notes = host.notes;
-  network.devices_per_host = static_cast<std::int64_t>(host.devices());
+  const ClusterFile written = read_cluster_file(root);
+  const Cluster host = resolved(written, root);
+  Network network{.name = host.name,
+                  .devices_per_host = static_cast<std::int64_t>(host.devices()),
+                  .all_reduce = written.all_reduce,
+                  .notes = host.notes};
   if (std::ranges::adjacent_find(host.kind_of_device, std::not_equal_to{}) !=
       host.kind_of_device.end())
     root.at("devices").fail(
@@ -70,13 +46,23 @@ Network read_network(const std::filesystem::path& file, const Replaced& replaced
         "pipeline on all of them with a config without `parallel`");
   network.device = host.kinds[host.kind_of_device.front()];
   add_port(root, host, network);
-  if (const auto between = root.find("between_hosts")) {
-    between->check_keys({"bandwidth", "latency"});
-    network.nic = between->at("bandwidth").as_bytes_per_second();
-    network.nic_latency = between->at("latency").as_duration();
-  }
-  if (const auto tables = root.find("all_reduce")) read_tables(*tables, network);
+  if (const auto& between = written.between_hosts)
+    network.nic = between->bandwidth, network.nic_latency = between->latency;
   return network;
+}
+
+std::string network_text(const Network& network) {
+  ClusterFile file{.name = network.name,
+                   .notes = network.notes,
+                   .kinds = {network.device},
+                   .devices = {{0, static_cast<std::size_t>(network.devices_per_host)}},
+                   .all_reduce = network.all_reduce};
+  if (network.devices_per_host > 1) {
+    file.links.push_back(device_link("port", network.port, file.device_count()));
+    file.routes.push_back({{0}, network.port_latency});
+  }
+  if (network.nic.value > 0) file.between_hosts = {network.nic, network.nic_latency};
+  return cluster_text(file);
 }
 
 }  // namespace pfeife

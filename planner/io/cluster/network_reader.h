@@ -13,5 +13,7 @@ namespace pfeife {
 /// several kinds, some pair of them is further apart than another one, or `between_hosts` is
 /// missing.
 Network read_network(const std::filesystem::path& file, const Replaced& replaced = {});
+/// The text of such a file, which reads as the same network.
+std::string network_text(const Network& network);
 
 }  // namespace pfeife

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/io/cluster/mesh_file.h"
 #include "planner/io/cluster/network_reader.h"
 #include "planner/io/experiment/experiment_case.h"
 #include "planner/io/files/text_file.h"
@@ -42,20 +43,6 @@ Kind<std::vector<Recompute>> recomputation(const std::vector<Recompute>& all) {
   };
   kind.value = [](const auto&) { return yaml_scalar("search"); };
   return kind;
-}
-
-void read_order(const YamlNode& node, Mesh& mesh) {
-  const Words<Axis> axes =
-      words_of<Axis>({Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data});
-  const std::vector<YamlNode> items = node.items();
-  if (items.size() != kAxes)
-    node.fail("expected the four axes, neighbours first: [tp, cp, dp, pp]");
-  for (std::size_t i = 0; i < kAxes; ++i) {
-    mesh.order[i] = items[i].as_one_of<Axis>(axes);
-    if (std::find(mesh.order.begin(), mesh.order.begin() + static_cast<std::ptrdiff_t>(i),
-                  mesh.order[i]) != mesh.order.begin() + static_cast<std::ptrdiff_t>(i))
-      items[i].fail(to_string(mesh.order[i]) + " stands twice; each of tp, cp, dp and pp once");
-  }
 }
 
 /// Fields of the run that no search changes.
@@ -144,17 +131,9 @@ FieldList<MeshQuestion> mesh_fields() {
             "V of interleaved pipelines to try; `search`: 1, 2 and 4"),
       of_run("sequence_parallel", &MeshRun::sequence_parallel, flag(),
              "norms and dropout on parts of the sequence where `tp` is above 1"),
-      Field<Question>{
-          "order", "a list of the four axes", "axes, neighbouring devices first",
-          [](const YamlNode& node, Question& question) { read_order(node, question.run.mesh); },
-          [](const Question& question) {
-            const auto& order = question.run.mesh.order;
-            return list_value(std::vector<Axis>(order.begin(), order.end()),
-                              [](Axis axis) { return yaml_scalar(to_string(axis)); });
-          },
-          true},
-      of_run("precision", &MeshRun::type,
-             word<DType>({{"bf16", DType::BFloat16}, {"fp16", DType::Float16}}),
+      of_part(&Question::run, of_part(&MeshRun::mesh, field("order", &Mesh::order, axis_order(),
+                                                            "axes, neighbouring devices first"))),
+      of_run("precision", &MeshRun::type, mesh_precision(),
              "of parameters and activations, with fp32 masters"),
       of_run("gradient_bytes", &MeshRun::gradient_bytes, whole<std::int64_t>(2, 4),
              "an element, as gradients are reduced"),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/io/cluster/cluster_file.h"
 #include "planner/io/experiment/experiment_case.h"
 #include "planner/io/experiment/parallel_config.h"
 #include "planner/io/model/architecture_reader.h"
@@ -34,7 +35,11 @@ std::vector<std::pair<std::string, std::string>> reference_tables() {
       {"mesh", joined(mesh_training_fields().rows("training.", mesh),
                       mesh_fields().rows("parallel.", mesh))},
       {"replicas", replica_fields().rows("parallel.")},
-      {"architecture", architecture_fields().rows("")}};
+      {"architecture", architecture_fields().rows("")},
+      {"cluster", cluster_fields().rows("")},
+      {"device_kind", device_kind_fields().rows("")},
+      {"link", link_fields({}).rows("")},
+      {"route", route_fields({}).rows("")}};
   std::vector<std::pair<std::string, std::string>> texts;
   for (const auto& [name, rows] : tables) texts.emplace_back(name, table_text(rows));
   return texts;

@@ -30,9 +30,11 @@ void refuse_misplaced(const YamlNode& node, const Section& here,
     if (section->key.empty())
       node.fail_at_key(key, "\"" + key + "\" stands at the top of the file, not below \"" +
                                 here.key + "\"; move it there");
-    const std::string map = "{" + key + ": ...}";
-    node.fail_at_key(key, "\"" + key + "\" stands below \"" + section->key + "\": " + section->key +
-                              ": " + (section->is_list ? "[" + map + "]" : map));
+    std::string map = "{" + key + ": ...}";
+    if (section->is_list) map = "[" + map + "]";
+    if (section->takes_names) map = "{NAME: " + map + "}";
+    node.fail_at_key(
+        key, "\"" + key + "\" stands below \"" + section->key + "\": " + section->key + ": " + map);
   }
 }
 
@@ -74,6 +76,18 @@ Kind<Nanoseconds> duration() {
 Kind<Bytes> memory() {
   return {"memory, `2 GiB`", [](const YamlNode& node) { return node.as_bytes(); },
           [](Bytes bytes) { return yaml_amount(bytes); }};
+}
+
+Kind<BytesPerSecond> bandwidth() {
+  return {"a bandwidth, `300 GB/s`",
+          [](const YamlNode& node) { return node.as_bytes_per_second(); },
+          [](BytesPerSecond rate) { return yaml_amount(rate); }};
+}
+
+Kind<FlopsPerSecond> speed() {
+  return {"a speed, `35.6 TFLOP/s`",
+          [](const YamlNode& node) { return node.as_flops_per_second(); },
+          [](FlopsPerSecond rate) { return yaml_amount(rate); }};
 }
 
 Kind<std::string> any_text() {
@@ -124,6 +138,9 @@ void check_sections(const YamlNode& root, const std::vector<Section>& sections) 
     if (section.key.empty()) continue;
     const auto node = root.find(section.key);
     if (!node || section.takes_paths) continue;
+    if (section.takes_names && node->is_map())
+      for (const auto& [name, map] : node->entries()) refuse_misplaced(map, section, sections);
+    if (section.takes_names) continue;
     for (const YamlNode& item : node->items_or_self()) refuse_misplaced(item, section, sections);
   }
 }

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -53,11 +54,13 @@ struct Field {
   bool takes_list = false;
   std::vector<std::string> keys = {};  ///< of the maps below it, where there are any
   bool takes_paths = false;            ///< those maps have other keys, too: paths of keys
+  bool takes_names = false;            ///< those maps stand below names
   bool written_always = false, required = false;
   std::string usual = {};  ///< what the reference says of the default, if not the member's value
 
   /// Also written where the value is the default.
   Field always() && { return written_always = true, std::move(*this); }
+  Field below_names() && { return takes_names = true, std::move(*this); }
   Field needed() && { return required = true, std::move(*this); }
   Field by_default(std::string words) && { return usual = std::move(words), std::move(*this); }
   Field with_values(std::string words) && { return values = std::move(words), std::move(*this); }
@@ -117,6 +120,7 @@ Field<Object> of_part(Part Object::*part, Field<Part> field) {
       field.takes_list,
       std::move(field.keys),
       field.takes_paths,
+      field.takes_names,
       field.written_always,
       field.required,
       std::move(field.usual)};
@@ -244,11 +248,13 @@ Kind<Number> whole(std::int64_t least, std::int64_t most) {
 }
 
 Kind<double> real(double least, double most);
-Kind<bool> flag();              ///< true or false
-Kind<Nanoseconds> duration();   ///< "5 us"; written in ns
-Kind<Bytes> memory();           ///< "2 GiB"; written in B
-Kind<std::string> any_text();   ///< always written, in quotes
-Kind<std::string> free_text();  ///< left out where there is none
+Kind<bool> flag();                 ///< true or false
+Kind<Nanoseconds> duration();      ///< "5 us"; written in ns
+Kind<Bytes> memory();              ///< "2 GiB"; written in B
+Kind<BytesPerSecond> bandwidth();  ///< "300 GB/s"
+Kind<FlopsPerSecond> speed();      ///< "35.6 TFLOP/s"
+Kind<std::string> any_text();      ///< always written, in quotes
+Kind<std::string> free_text();     ///< left out where there is none
 
 template <class T, class Value>
 YamlValue list_value(const std::vector<T>& values, const Value& value) {
@@ -273,13 +279,14 @@ Kind<std::vector<T>> list_of(const Kind<T>& kind) {
 /// A map of its own.
 template <class Object>
 Kind<Object> map_of(const FieldList<Object>& fields) {
+  const auto list = std::make_shared<const FieldList<Object>>(fields);
   return {"a map",
-          [fields](const YamlNode& node) {
+          [list](const YamlNode& node) {
             Object object;
-            fields.read(node, object);
+            list->read(node, object);
             return object;
           },
-          [fields](const Object& object) { return fields.value(object); }, false, fields.keys()};
+          [list](const Object& object) { return list->value(object); }, false, fields.keys()};
 }
 
 // What a file as a whole has.
@@ -297,11 +304,12 @@ Field<Object> version_field(int version) {
 /// A map whose keys are members of the same object.
 template <class Object>
 Field<Object> group(std::string key, const FieldList<Object>& fields, std::string about = "") {
+  const auto list = std::make_shared<const FieldList<Object>>(fields);
   return {std::move(key),
           "a map",
           std::move(about),
-          [fields](const YamlNode& node, Object& object) { fields.read(node, object); },
-          [fields](const Object& object) { return fields.value(object); },
+          [list](const YamlNode& node, Object& object) { list->read(node, object); },
+          [list](const Object& object) { return list->value(object); },
           false,
           fields.keys()};
 }
@@ -312,6 +320,7 @@ struct Section {
   std::vector<std::string> keys;
   bool is_list = false;      ///< the map is an item of a list
   bool takes_paths = false;  ///< it also has paths of other keys
+  bool takes_names = false;  ///< the maps stand below names
 };
 
 template <class Object>
@@ -319,7 +328,8 @@ std::vector<Section> sections(const FieldList<Object>& top) {
   std::vector<Section> sections{{"", top.keys()}};
   for (const auto& field : top.fields())
     if (!field.keys.empty())
-      sections.push_back({field.key, field.keys, field.takes_list, field.takes_paths});
+      sections.push_back(
+          {field.key, field.keys, field.takes_list, field.takes_paths, field.takes_names});
   return sections;
 }
 

@@ -108,8 +108,20 @@ ParsedQuantity<double> parse(const Dimension& dimension, std::string_view text) 
                                   (nearest.empty() ? "" : " (did you mean \"" + nearest + "\"?)"))};
 }
 
+/// The number of a text that is one in the unit itself, the first of its dimension; as a double it
+/// might lose its last digits.
+std::optional<std::int64_t> whole_in_unit(const Dimension& dimension, std::string_view text) {
+  const std::string_view unit = dimension.units.front().name;
+  if (!text.ends_with(unit)) return std::nullopt;
+  text.remove_suffix(unit.size());
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
+  return parse_integer(text);
+}
+
 /// To a whole number of bytes or nanoseconds, if it fits.
 ParsedQuantity<std::int64_t> parse_whole(const Dimension& dimension, std::string_view text) {
+  if (const auto number = whole_in_unit(dimension, text)) return {*number, ""};
   const ParsedQuantity<double> found = parse(dimension, text);
   if (!found.value) return {std::nullopt, found.error};
   if (*found.value > 9e18) return {std::nullopt, wrong(dimension, text, ", which is too large")};

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 
+#include "planner/ir/basics/decimals.h"
+
 namespace pfeife {
 namespace {
 
@@ -97,6 +99,13 @@ void append_block(const YamlValue& value, std::size_t indent, std::string& out) 
   }
 }
 
+/// In the large unit, if that reads as the same number; else in the unit itself.
+YamlValue exact_amount(double value, double scale, const std::string& large,
+                       const std::string& unit) {
+  const double scaled = value / scale;
+  return yaml_scalar(scaled * scale == value ? shortest(scaled) + large : shortest(value) + unit);
+}
+
 }  // namespace
 
 YamlValue yaml_scalar(std::string text, SourceLocation where) {
@@ -130,6 +139,16 @@ YamlValue yaml_map(std::vector<YamlEntry> entries) {
 
 YamlValue yaml_amount(Nanoseconds time) {
   return yaml_scalar(std::to_string(time.count()) + " ns");
+}
+
+YamlValue yaml_amount(BytesPerSecond rate) {
+  return exact_amount(rate.value, 1e9, " GB/s", " B/s");
+}
+
+YamlValue yaml_amount(Flops work) { return exact_amount(work.value, 1e9, " GFLOP", " FLOP"); }
+
+YamlValue yaml_amount(FlopsPerSecond speed) {
+  return exact_amount(speed.value, 1e12, " TFLOP/s", " FLOP/s");
 }
 
 YamlValue yaml_amount(Bytes bytes) { return yaml_scalar(std::to_string(bytes.value) + " B"); }

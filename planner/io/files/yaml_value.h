@@ -35,6 +35,10 @@ YamlValue yaml_sequence(std::vector<YamlValue> items, SourceLocation where = {})
 YamlValue yaml_map(std::vector<YamlEntry> entries);
 YamlValue yaml_amount(Nanoseconds time);  ///< "5 ns"
 YamlValue yaml_amount(Bytes bytes);       ///< "5 B"
+// In the shortest text that reads as the same number.
+YamlValue yaml_amount(BytesPerSecond rate);   ///< "300 GB/s"
+YamlValue yaml_amount(Flops work);            ///< "2.1 GFLOP"
+YamlValue yaml_amount(FlopsPerSecond speed);  ///< "35.6 TFLOP/s"
 
 /// The value of `key` in a map, or nullptr (also if `map` is none).
 const YamlValue* find_entry(const YamlValue& map, const std::string& key);

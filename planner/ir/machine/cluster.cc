@@ -25,12 +25,17 @@ std::vector<DeviceId> distinct(const std::vector<DeviceId>& devices) {
 
 }  // namespace
 
-DeviceKind slowed(DeviceKind kind, double factor) {
-  kind.memory_bandwidth.value /= factor;
-  for (auto& [precision, peak] : kind.peak) peak.value /= factor;
-  kind.kernel_overhead = nanoseconds_from_seconds(seconds(kind.kernel_overhead) * factor);
-  kind.compute_factor *= factor;
-  return kind;
+Nanoseconds DeviceKind::operator_time() const {
+  if (compute_factor == 1) return kernel_overhead;
+  return nanoseconds_from_seconds(seconds(kernel_overhead) * compute_factor);
+}
+
+BytesPerSecond DeviceKind::element_wise_rate() const {
+  return memory_efficiency * BytesPerSecond{memory_bandwidth.value / compute_factor};
+}
+
+FlopsPerSecond DeviceKind::peak_of(const std::string& precision) const {
+  return {peak.at(precision).value / compute_factor};
 }
 
 BytesPerSecond BandwidthCurve::at(Bytes size) const {

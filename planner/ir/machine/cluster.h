@@ -43,7 +43,8 @@ struct EfficiencyCurve {
 /// What a device is; some operators keep other bytes for backward on a CPU than on a GPU.
 enum class DeviceType { Gpu, Cpu };
 
-/// Speeds are only for times made by the roofline; who has others may leave them out.
+/// Speeds are only for times made by the roofline; who has others may leave them out. They are
+/// those published; compute_factor says how much longer each of the roofline's times is.
 struct DeviceKind {
   std::string name;
   DeviceType type = DeviceType::Gpu;
@@ -57,12 +58,14 @@ struct DeviceKind {
   Nanoseconds kernel_overhead{0};     ///< per operator
   Nanoseconds stage_overhead{0};      ///< per F, and per B or I, of a stage
   Nanoseconds iteration_overhead{0};  ///< once a step, with the optimizer
-  double compute_factor = 1;          ///< by which the speeds are lower than those published
+  double compute_factor = 1;
+
+  // What the roofline computes with.
+  Nanoseconds operator_time() const;         ///< of an operator, besides its work
+  BytesPerSecond element_wise_rate() const;  ///< that element-wise operators reach
+  FlopsPerSecond peak_of(const std::string& precision) const;  ///< a key of `peak`
   friend bool operator==(const DeviceKind&, const DeviceKind&) = default;
 };
-
-/// The kind with every time of its roofline so many times as long.
-DeviceKind slowed(DeviceKind kind, double factor);
 
 /// A link in one direction (or a half-duplex one, which both directions share).
 struct Link {

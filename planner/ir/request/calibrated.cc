@@ -6,7 +6,7 @@ Cluster calibrated(Cluster cluster, const Request& request) {
   for (DeviceKind& kind : cluster.kinds) {
     const Calibration* const calibration = calibration_of(request, kind.name);
     if (calibration == nullptr) continue;
-    if (calibration->compute) kind = slowed(kind, *calibration->compute / kind.compute_factor);
+    if (calibration->compute) kind.compute_factor = *calibration->compute;
     if (calibration->stage_overhead) kind.stage_overhead = *calibration->stage_overhead;
     cluster.file.clear();
   }

@@ -14,8 +14,9 @@ void keep_devices(const Cluster& cluster, const std::vector<DeviceId>& device_of
     DeviceKind& kept = certificate.cluster.kinds.emplace_back();
     kept.stage_overhead = kind.stage_overhead, kept.iteration_overhead = kind.iteration_overhead;
     // What clipping takes:
-    kept.type = kind.type, kept.kernel_overhead = kind.kernel_overhead;
-    kept.memory_bandwidth = kind.memory_bandwidth, kept.memory_efficiency = kind.memory_efficiency;
+    kept.type = kind.type, kept.kernel_overhead = kind.operator_time();
+    kept.memory_bandwidth = {kind.memory_bandwidth.value / kind.compute_factor};
+    kept.memory_efficiency = kind.memory_efficiency;
   }
   for (const DeviceId from : devices) {
     certificate.cluster.kind_of_device.push_back(cluster.kind_of_device[from.index()]);

@@ -1,0 +1,94 @@
+// cluster.yaml as it is written: devices, links and routes, before every pair of devices has its
+// path (cluster_links.h). Read and written by lists of fields; a written file reads as the same
+// value. configs/clusters/README.md explains the keys.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/io/files/fields.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/machine/network.h"
+
+namespace pfeife {
+
+inline constexpr std::size_t kNoGroup = ~std::size_t{0};
+
+/// The group of every device, kNoGroup for those in none.
+using Groups = std::vector<std::size_t>;
+
+/// An entry of `devices`.
+struct DeviceCount {
+  std::size_t kind = 0;  ///< index into ClusterFile::kinds
+  std::size_t count = 1;
+  friend bool operator==(const DeviceCount&, const DeviceCount&) = default;
+};
+
+/// An entry of `links`.
+struct LinkEntry {
+  enum class Shape {
+    Pair,    ///< joins two devices directly
+    Device,  ///< every device has its own way in and out, e.g. a port or a slot
+    Group,  ///< every group has one way in and out, crossed only between groups, e.g. a root or NIC
+  };
+  std::string name;
+  Shape shape = Shape::Device;
+  std::set<std::pair<std::size_t, std::size_t>> pairs;  ///< (smaller, larger)
+  Groups groups;                                        ///< of a Group; of a Device within groups
+  BandwidthCurve up, down;  ///< out of a device or group, into it; a -> b, b -> a of a Pair
+  bool half_duplex = false;
+  std::optional<Nanoseconds> latency;
+  friend bool operator==(const LinkEntry&, const LinkEntry&) = default;
+};
+
+/// An entry of `routes`.
+struct RouteEntry {
+  std::vector<std::size_t> over;  ///< indices into ClusterFile::links
+  std::optional<Nanoseconds> latency;
+  friend bool operator==(const RouteEntry&, const RouteEntry&) = default;
+};
+
+/// How equal hosts are joined.
+struct BetweenHosts {
+  BytesPerSecond bandwidth;  ///< a device's share of its host's way out
+  Nanoseconds latency{0};
+  friend bool operator==(const BetweenHosts&, const BetweenHosts&) = default;
+};
+
+struct ClusterFile {
+  std::string name;
+  std::vector<std::string> notes;
+  std::vector<DeviceKind> kinds;
+  std::vector<DeviceCount> devices;
+  std::optional<std::size_t> devices_per_node;
+  std::vector<LinkEntry> links;
+  std::vector<RouteEntry> routes;
+  std::optional<std::vector<std::size_t>> rings;  ///< indices into `links`
+  std::optional<BetweenHosts> between_hosts;
+  std::vector<AllReduceTable> all_reduce;
+
+  std::size_t device_count() const;
+  friend bool operator==(const ClusterFile&, const ClusterFile&) = default;
+};
+
+/// The keys at the top, and those of the maps below. The entries of a list refer to what stands
+/// before them in `file`.
+const FieldList<ClusterFile>& cluster_fields();
+const FieldList<DeviceKind>& device_kind_fields();
+FieldList<DeviceCount> device_fields(const ClusterFile& file);
+FieldList<LinkEntry> link_fields(const ClusterFile& file);
+FieldList<RouteEntry> route_fields(const ClusterFile& file);
+
+/// Errors: ConfigError with the place; a link that no route uses is one.
+ClusterFile read_cluster_file(const YamlNode& root);
+std::string cluster_text(const ClusterFile& file);
+
+/// Reads an entry of `links`.
+LinkEntry read_link(const YamlNode& node, const ClusterFile& file);
+/// A way in and out of each of so many devices, to all others.
+LinkEntry device_link(const std::string& name, BytesPerSecond rate, std::size_t devices);
+
+}  // namespace pfeife
