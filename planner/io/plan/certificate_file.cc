@@ -20,7 +20,9 @@ struct FileReader : CertificateReader {
   using CertificateReader::CertificateReader;
 };
 
-/// Writing and reading go through the same description of the format: `describe`, of each type.
+/// Writing and reading go through the same description of the format: `describe`, of each type. A
+/// list of fields (fields.h) would be longer: the file has numbers in their order, and no keys that
+/// could be unknown, have defaults or be explained.
 template <class Archive>
 void describe(Archive& a, Bytes& bytes) {
   a.number(bytes.value);

@@ -1,18 +1,31 @@
 #include "planner/io/results/measurement_file.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <numeric>
 
 #include "planner/io/files/csv_table.h"
+#include "planner/ir/basics/decimals.h"
 #include "planner/ir/trace/trace_waits.h"
 
 namespace pfeife {
 namespace {
 
 constexpr int kVersion = 2;
+// The columns of the tables, in the order in which they are written.
+const std::vector<std::string> kStepColumns = {"step", "counts", "time_ns", "loss", "round"},
+                               kPeakColumns = {"rank", "peak_memory_bytes"},
+                               kTraceColumns = {"rank",     "peer",   "action",
+                                                "start_ns", "end_ns", "median_ns"},
+                               kVersionColumns = {"format_version"};
+
+/// A line of a table, or its head.
+std::string csv_line(const std::vector<std::string>& cells) {
+  std::string line;
+  for (const std::string& cell : cells) line += (line.empty() ? "" : ",") + cell;
+  return line + "\n";
+}
 
 std::vector<std::size_t> counting_by_time(const std::vector<MeasuredStep>& steps) {
   std::vector<std::size_t> order;
@@ -26,11 +39,6 @@ Nanoseconds lower_median(std::vector<Nanoseconds> times) {
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
   std::ranges::nth_element(times, middle);
   return *middle;
-}
-
-std::string exact(double value) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
 std::int64_t whole(const CsvTable& table, std::size_t row, const std::string& column) {
@@ -88,7 +96,7 @@ std::vector<CsvTable> tables_of(const TextFile& file) {
 
 /// The last table. Errors: ConfigError if the file is of another version.
 void check_version(const CsvTable& table) {
-  table.check_columns({"format_version"});
+  table.check_columns(kVersionColumns);
   if (table.rows() != 1 || whole(table, 0, "format_version") != kVersion)
     throw ConfigError(table.where(), "this program reads a measurement of version " +
                                          std::to_string(kVersion) +
@@ -96,7 +104,7 @@ void check_version(const CsvTable& table) {
 }
 
 void read_steps(const CsvTable& table, Measurement& measurement) {
-  table.check_columns({"step", "counts", "time_ns", "loss", "round"});
+  table.check_columns(kStepColumns);
   for (std::size_t row = 0; row < table.rows(); ++row)
     measurement.steps.push_back({whole(table, row, "counts") != 0, time_at(table, row, "time_ns"),
                                  loss_at(table, row), round_at(table, row, measurement.steps)});
@@ -105,7 +113,7 @@ void read_steps(const CsvTable& table, Measurement& measurement) {
 }
 
 void read_peaks(const CsvTable& table, std::size_t ranks, Measurement& measurement) {
-  table.check_columns({"rank", "peak_memory_bytes"});
+  table.check_columns(kPeakColumns);
   if (table.rows() != 0 && table.rows() != ranks)
     throw ConfigError(table.where(),
                       stream_all("peaks of ", table.rows(), " ranks, the plan has ", ranks));
@@ -114,7 +122,7 @@ void read_peaks(const CsvTable& table, std::size_t ranks, Measurement& measureme
 }
 
 void read_trace(const CsvTable& table, const DependencyGraph& graph, Measurement& measurement) {
-  table.check_columns({"rank", "peer", "action", "start_ns", "end_ns", "median_ns"});
+  table.check_columns(kTraceColumns);
   measurement.trace = {TraceSource::Measured, graph.ranks, {}, {}};
   if (table.rows() != graph.size())
     throw ConfigError(table.where(), stream_all(table.rows(), " actions, the plan has ",
@@ -200,23 +208,23 @@ std::vector<Nanoseconds> median_durations(const std::vector<Trace>& traces,
 }
 
 std::string measurement_text(const Measurement& measurement) {
-  std::string text = "step,counts,time_ns,loss,round\n";
+  const auto ns = [](Nanoseconds time) { return std::to_string(time.count()); };
+  std::string text = csv_line(kStepColumns);
   for (std::size_t i = 0; i < measurement.steps.size(); ++i) {
     const MeasuredStep& step = measurement.steps[i];
-    text += std::to_string(i) + (step.counts ? ",1," : ",0,") + std::to_string(step.time.count()) +
-            "," + exact(step.loss) + "," + std::to_string(step.round) + "\n";
+    text += csv_line({std::to_string(i), step.counts ? "1" : "0", ns(step.time),
+                      shortest(step.loss), std::to_string(step.round)});
   }
-  text += "\nrank,peak_memory_bytes\n";
+  text += "\n" + csv_line(kPeakColumns);
   for (std::size_t r = 0; r < measurement.peak_memory.size(); ++r)
-    text += std::to_string(r) + "," + std::to_string(measurement.peak_memory[r].value) + "\n";
-  text += "\nrank,peer,action,start_ns,end_ns,median_ns\n";
+    text += csv_line({std::to_string(r), std::to_string(measurement.peak_memory[r].value)});
+  text += "\n" + csv_line(kTraceColumns);
   for (std::size_t i = 0; i < measurement.trace.events.size(); ++i) {
     const Event& event = measurement.trace.events[i];
-    text += to_string(event.rank) + "," + to_string(event.peer) + "," + to_string(event.cell) +
-            "," + std::to_string(event.start.count()) + "," + std::to_string(event.end.count()) +
-            "," + std::to_string(measurement.durations[i].count()) + "\n";
+    text += csv_line({to_string(event.rank), to_string(event.peer), to_string(event.cell),
+                      ns(event.start), ns(event.end), ns(measurement.durations[i])});
   }
-  return text + "\nformat_version\n" + std::to_string(kVersion) + "\n";
+  return text + "\n" + csv_line(kVersionColumns) + csv_line({std::to_string(kVersion)});
 }
 
 Measurement read_measurement(const std::filesystem::path& path, const DependencyGraph& graph) {
