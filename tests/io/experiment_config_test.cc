@@ -637,7 +637,7 @@ TEST(Reference, ARowHasKeyValuesDefaultAndMeaning) {
             "| key | values | default | meaning |\n|---|---|---|---|\n"
             "| `training.optimizer` | `sgd`, `momentum`, `adam`, `adamw` | `adam` | its state is "
             "part of the memory, its time part of the step |\n");
-  for (const FieldRow& row : experiment_fields().rows("")) {
+  for (const FieldRow& row : experiment_keys().rows("")) {
     EXPECT_FALSE(row.values.empty() || row.usual.empty() || row.about.empty()) << row.key;
   }
 }

@@ -37,8 +37,10 @@ std::string read_name(const YamlNode& node) {
 
 FieldList<BaselineSettings> baseline_fields(const std::vector<std::string>& families) {
   using Cuts = Baseline::Cuts;
+  Kind<std::string> family = word(words_of(families));
+  family.value = [](const std::string& name) { return yaml_scalar(name); };
   return {
-      field("family", &Baseline::family, word(words_of(families)),
+      field("family", &Baseline::family, family,
             "a [schedule family](../../planner/schedules/README.md)")
           .always()
           .needed()
@@ -70,8 +72,7 @@ FieldList<BaselineSettings> baseline_fields(const std::vector<std::string>& fami
 }
 
 std::vector<BaselineSettings> baseline_settings(const YamlNode& node,
-                                                const std::vector<std::string>& families) {
-  const FieldList<Baseline> fields = baseline_fields(families);
+                                                const FieldList<BaselineSettings>& fields) {
   std::vector<BaselineSettings> baselines;
   for (const YamlNode& item : node.items_or_self()) {
     BaselineSettings& baseline = baselines.emplace_back();
@@ -85,7 +86,8 @@ std::vector<BaselineSettings> baseline_settings(const YamlNode& node,
 
 YamlValue baseline_value(const BaselineSettings& baseline) {
   if (baseline == BaselineSettings{baseline.family}) return yaml_scalar(baseline.family);
-  return baseline_fields({baseline.family}).value(baseline);
+  static const FieldList<Baseline> fields = baseline_fields({});
+  return fields.value(baseline);
 }
 
 }  // namespace pfeife

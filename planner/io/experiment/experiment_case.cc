@@ -56,8 +56,7 @@ YamlValue cases_value(const Request& request) {
 }
 
 /// What runs here, or what has been run.
-YamlValue measurement_value(const Request& request, const ListContext& context) {
-  const FieldList<MeasurementSettings> all = measurement_fields(context);
+YamlValue measurement_value(const Request& request, const FieldList<MeasurementSettings>& all) {
   if (!request.measure && request.measurement.traces.empty()) return {};
   return (request.measure ? all.only({"steps", "rounds", "interval"}) : all.only({"traces"}))
       .value(request.measurement);
@@ -70,24 +69,25 @@ YamlValue file_value(const ListContext& context, const std::string& key,
 
 /// What the model is made of, and the devices.
 FieldList<Request> input_fields(const ListContext& context) {
+  const auto model = std::make_shared<const FieldList<ModelFiles>>(model_fields(context));
   return {
       version_field<Request>(1),
-      Field<Request>{
-          "model", "a file, or a map",
-          "a `.pt2` archive, a `.csv` layer table, or another [format](#model), named "
-          "in a map",
-          [context](const YamlNode& node, Request& request) {
-            read_model(node, context, request.model);
-          },
-          [context](const Request& request) { return model_fields(context).value(request.model); }}
+      Field<Request>{"model", "a file, or a map",
+                     "a `.pt2` archive, a `.csv` layer table, or another [format](#model), named "
+                     "in a map",
+                     [&context, model](const YamlNode& node, Request& request) {
+                       if (node.is_map()) return model->read(node, request.model);
+                       read_model_file(node, context, request.model);
+                     },
+                     [model](const Request& request) { return model->value(request.model); }}
           .always()
           .needed(),
       Field<Request>{"skips", "a file", "CSV of values that pass over layers, for a layer table",
-                     [context](const YamlNode& node, Request& request) {
+                     [&context](const YamlNode& node, Request& request) {
                        request.model.skips =
                            input_file(node, *context.folder, "skips", *context.config);
                      },
-                     [context](const Request& request) {
+                     [&context](const Request& request) {
                        return file_value(context, "skips", request.model.skips);
                      }}
           .by_default("none"),
@@ -95,11 +95,11 @@ FieldList<Request> input_fields(const ListContext& context) {
                      "a measured `profile.yaml` of the archive, in place of the roofline; it must "
                      "be of the same device kind, precision and microbatch size. `measure`: it is "
                      "[made on this machine](measuring.md)",
-                     [context](const YamlNode& node, Request& request) {
+                     [&context](const YamlNode& node, Request& request) {
                        request.model.profile = measured_or_file(node, context, "profile",
                                                                 context.config->profile_measured);
                      },
-                     [context](const Request& request) {
+                     [&context](const Request& request) {
                        return file_value(context, "profile", request.model.profile);
                      }}
           .by_default("none"),
@@ -122,8 +122,8 @@ FieldList<Request> input_fields(const ListContext& context) {
           "the devices and their links. `measure`: the links between processes of this "
           "machine are measured, and its processors are the devices. A map replaces "
           "[keys of the file](#values-in-a-clusters-file)",
-          [context](const YamlNode& node, Request&) { read_cluster_input(node, context); },
-          [context](const Request&) {
+          [&context](const YamlNode& node, Request&) { read_cluster_input(node, context); },
+          [&context](const Request&) {
             return context.config ? cluster_value(*context.config) : YamlValue{};
           }}
           .always()
@@ -136,13 +136,14 @@ FieldList<Request> step_fields(const ListContext& context) {
                              "a map, or a list of maps",
                              "what makes published figures those of a system that was measured: "
                              "[calibration](calibration.md)",
-                             [context](const YamlNode& node, Request&) {
+                             [&context](const YamlNode& node, Request&) {
                                read_calibration(node, *context.rules, *context.config);
                              },
                              [](const Request& request) {
                                if (request.calibration.empty()) return YamlValue{};
+                               static const FieldList<Calibration> fields = calibration_fields({});
                                return list_value(request.calibration, [](const auto& entry) {
-                                 return calibration_fields({}).value(entry);
+                                 return fields.value(entry);
                                });
                              },
                              true,
@@ -173,38 +174,43 @@ FieldList<Request> step_fields(const ListContext& context) {
 
 /// What is asked of a pipeline.
 FieldList<Request> pipeline_fields(const ListContext& context) {
-  Field<Request> plan{
-      "plan",
-      "a map",
-      "[where the plan comes from](plan.md), and among what it is chosen",
-      [context](const YamlNode& node, Request& request) {
-        read_plan_settings(node, context, request.plan);
-      },
-      [context](const Request& request) { return plan_value(context, request.plan); },
-      false,
-      plan_fields({}).keys()};
+  const auto plans = std::make_shared<const FieldList<PlanSettings>>(plan_fields(context));
+  const auto families = context.rules ? context.rules->families : std::vector<std::string>{};
+  const auto baseline =
+      std::make_shared<const FieldList<BaselineSettings>>(baseline_fields(families));
+  const auto measured =
+      std::make_shared<const FieldList<MeasurementSettings>>(measurement_fields(context));
+  Field<Request> plan{"plan",
+                      "a map",
+                      "[where the plan comes from](plan.md), and among what it is chosen",
+                      [plans](const YamlNode& node, Request& request) {
+                        read_plan_settings(node, *plans, request.plan);
+                      },
+                      [plans](const Request& request) { return plan_value(*plans, request.plan); },
+                      false,
+                      plans->keys()};
   Field<Request> baselines{
       "baselines",
       "a list of families, or of maps",
       "[schedules to compare with](baselines.md), on cuts that other systems "
       "would make",
-      [context](const YamlNode& node, Request& request) {
-        request.baselines = baseline_settings(node, context.rules->families);
+      [baseline](const YamlNode& node, Request& request) {
+        request.baselines = baseline_settings(node, *baseline);
       },
       [](const Request& request) { return list_value(request.baselines, baseline_value); },
       true,
-      baseline_fields({}).keys()};
+      baseline->keys()};
   Field<Request> measurement{
       "measurement",
       "a map",
       "[how plans are run](measuring.md) on this machine, or traces "
       "of a run",
-      [context](const YamlNode& node, Request& request) {
-        measurement_fields(context).read(node, request.measurement);
+      [measured](const YamlNode& node, Request& request) {
+        measured->read(node, request.measurement);
       },
-      [context](const Request& request) { return measurement_value(request, context); },
+      [measured](const Request& request) { return measurement_value(request, *measured); },
       false,
-      measurement_fields({}).keys()};
+      measured->keys()};
   auto select =
       field("select_by", &Request::select_by,
             word(words_of<SelectBy>({SelectBy::Estimate, SelectBy::Simulate, SelectBy::P95})),
@@ -249,13 +255,15 @@ FieldList<Request> experiment_fields(const ListContext& context) {
   return input_fields(context) + step_fields(context) + pipeline_fields(context);
 }
 
-FieldList<Request> case_fields() {
-  return {field("devices", &Request::devices, whole<std::size_t>(1, 1'000'000'000),
-                "D, the number of pipeline ranks; a list makes a case of each")
-              .by_default("all of the cluster"),
-          field("microbatches", &Request::microbatches, whole<std::size_t>(1, 1'000'000),
-                "N, microbatches a step; a list makes a case of each")
-              .by_default("8")};
+const FieldList<Request>& case_fields() {
+  static const FieldList<Request> fields = {
+      field("devices", &Request::devices, whole<std::size_t>(1, 1'000'000'000),
+            "D, the number of pipeline ranks; a list makes a case of each")
+          .by_default("all of the cluster"),
+      field("microbatches", &Request::microbatches, whole<std::size_t>(1, 1'000'000),
+            "N, microbatches a step; a list makes a case of each")
+          .by_default("8")};
+  return fields;
 }
 
 const std::vector<std::string>& pipeline_keys() {
@@ -264,15 +272,22 @@ const std::vector<std::string>& pipeline_keys() {
   return keys;
 }
 
-CaseConfig read_case(const YamlNode& root, const std::filesystem::path& folder,
-                     const ExperimentRules& rules) {
+const FieldList<Request>& experiment_keys() {
+  static const ListContext none;
+  static const FieldList<Request> fields = experiment_fields(none);
+  return fields;
+}
+
+CaseConfig read_case(const YamlNode& root, const FieldList<Request>& fields, ListContext& context) {
   CaseConfig config;
+  context.config = &config;
+  const ExperimentRules& rules = *context.rules;
   add_places(root, config.places);
   const auto parallel = root.find("parallel");
   if (parallel && root.at("model").is_scalar() && is_architecture(root.at("model").as_string()))
     parallel->fail("a mesh is chosen once, by pfeife-exp, and its config has no cases of it");
   root.check_version(1);
-  experiment_fields({&folder, &rules, &config}).read(root, config);
+  fields.read(root, config);
   if (config.cluster_measured && config.model.format == ModelFormat::Pt2 && !config.model.profile)
     throw ConfigError(config.place("cluster"),
                       "a measured cluster says nothing about how fast operators are; add "
@@ -285,19 +300,32 @@ CaseConfig read_case(const YamlNode& root, const std::filesystem::path& folder,
   return config;
 }
 
-std::vector<SweptKey> resolved(const CaseConfig& config) {
+std::vector<SweptKey> resolved(const CaseConfig& config, const FieldList<Request>& fields,
+                               ListContext& context) {
   CaseConfig named = config;
+  context.config = &named;
   std::vector<SweptKey> keys;
-  for (const auto& [key, value, where] :
-       experiment_fields({nullptr, nullptr, &named}).value(config).entries)
+  for (const auto& [key, value, where] : fields.value(config).entries)
     keys.push_back({key, one_line(value)});
   return keys;
 }
 
-std::string resolved_text(const CaseConfig& config) {
+std::vector<SweptKey> resolved(const CaseConfig& config) {
+  ListContext context;
+  return resolved(config, experiment_fields(context), context);
+}
+
+std::string resolved_text(const CaseConfig& config, const FieldList<Request>& fields,
+                          ListContext& context) {
   std::string text;
-  for (const auto& [key, value] : resolved(config)) text += key + ": " + value + "\n";
+  for (const auto& [key, value] : resolved(config, fields, context))
+    text += key + ": " + value + "\n";
   return text;
+}
+
+std::string resolved_text(const CaseConfig& config) {
+  ListContext context;
+  return resolved_text(config, experiment_fields(context), context);
 }
 
 Kind<bool> cuts_at_words() { return word<bool>({{"layers", false}, {"blocks", true}}); }

@@ -14,7 +14,8 @@
 
 namespace pfeife {
 
-/// What lists need to know of the config that they read or write; none of it for the keys alone.
+/// What lists need to know of the config that they read or write. They borrow it: lists are built
+/// once for all cases, and `config` is the case of the moment.
 struct ListContext {
   const std::filesystem::path* folder = nullptr;  ///< the config's
   const ExperimentRules* rules = nullptr;
@@ -22,15 +23,20 @@ struct ListContext {
 };
 
 /// The keys at the top of an experiment; `cases` and `step_below` are read elsewhere.
-FieldList<Request> experiment_fields(const ListContext& context = {});
+FieldList<Request> experiment_fields(const ListContext& context);
+/// The same keys without a config, to look them up.
+const FieldList<Request>& experiment_keys();
 /// The keys of `cases` that are no paths.
-FieldList<Request> case_fields();
+const FieldList<Request>& case_fields();
 /// Those that say what is asked of a pipeline, whatever it is of.
 const std::vector<std::string>& pipeline_keys();
 
-/// A case but for its devices, microbatches and name. `folder` = the config's. Errors: ConfigError.
-CaseConfig read_case(const YamlNode& root, const std::filesystem::path& folder,
-                     const ExperimentRules& rules);
+/// A case but for its devices, microbatches and name, by experiment_fields(context). Errors:
+/// ConfigError.
+CaseConfig read_case(const YamlNode& root, const FieldList<Request>& fields, ListContext& context);
+/// resolved_text() by experiment_fields(context).
+std::string resolved_text(const CaseConfig& config, const FieldList<Request>& fields,
+                          ListContext& context);
 /// `step_below`, if it is there.
 std::optional<Nanoseconds> read_step_below(const YamlNode& root);
 
@@ -55,21 +61,22 @@ std::filesystem::path input_file(const YamlNode& node, const std::filesystem::pa
 /// A file of the case's, by its key; empty if it is to be measured.
 std::filesystem::path measured_or_file(const YamlNode& node, const ListContext& context,
                                        const std::string& key, bool& measured);
-/// A model by its file alone, or a map with its format.
-void read_model(const YamlNode& node, const ListContext& context, ModelFiles& model);
+/// A model by its file alone.
+void read_model_file(const YamlNode& node, const ListContext& context, ModelFiles& model);
+/// A model by a map with its format.
 FieldList<ModelFiles> model_fields(const ListContext& context);
 /// `cluster`: a file, {file: ..., set: {key.path: value}}, or `measure`.
 void read_cluster_input(const YamlNode& node, const ListContext& context);
 /// The files of `measurement.traces`: of a folder those that end in .json or .json.gz, by name.
 void read_traces(const YamlNode& node, const ListContext& context,
                  MeasurementSettings& measurement);
-FieldList<StepSettings> training_fields();
-FieldList<SimulationSettings> simulation_fields();
+const FieldList<StepSettings>& training_fields();
+const FieldList<SimulationSettings>& simulation_fields();
 std::vector<FieldRow> jitter_rows();
 FieldList<MeasurementSettings> measurement_fields(const ListContext& context);
 /// The baselines that `node` names: families, or maps of a family and how it is used.
 std::vector<BaselineSettings> baseline_settings(const YamlNode& node,
-                                                const std::vector<std::string>& families);
+                                                const FieldList<BaselineSettings>& fields);
 FieldList<BaselineSettings> baseline_fields(const std::vector<std::string>& families);
 /// One of them as a config writes it.
 YamlValue baseline_value(const BaselineSettings& baseline);
@@ -77,8 +84,9 @@ YamlValue baseline_value(const BaselineSettings& baseline);
 void read_calibration(const YamlNode& node, const ExperimentRules& rules, CaseConfig& config);
 FieldList<Calibration> calibration_fields(const std::vector<std::string>& kinds);
 FieldList<PlanSettings> plan_fields(const ListContext& context);
-void read_plan_settings(const YamlNode& node, const ListContext& context, PlanSettings& plan);
-YamlValue plan_value(const ListContext& context, const PlanSettings& plan);
+void read_plan_settings(const YamlNode& node, const FieldList<PlanSettings>& fields,
+                        PlanSettings& plan);
+YamlValue plan_value(const FieldList<PlanSettings>& fields, const PlanSettings& plan);
 
 /// Cut candidates, increasing.
 std::vector<std::int32_t> cut_list(const YamlNode& node);

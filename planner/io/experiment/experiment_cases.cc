@@ -16,7 +16,7 @@ struct SweptAxis {
 };
 
 std::vector<SweptAxis> axes(const YamlNode& root) {
-  const std::vector<std::string> keys = experiment_fields().keys();
+  const std::vector<std::string> keys = experiment_keys().keys();
   std::vector<SweptAxis> result;
   const auto cases = root.find("cases");
   if (!cases) return result;
@@ -77,14 +77,15 @@ void refuse_lists(const YamlNode& node, const FieldList<Object>& fields) {
 }
 
 void refuse_lists_outside_cases(const YamlNode& root) {
-  refuse_lists(root, experiment_fields().only({"cluster", "profile", "select_by", "plan_with"}));
+  refuse_lists(root, experiment_keys().only({"cluster", "profile", "select_by", "plan_with"}));
   const auto section = [&](const char* key, const auto& fields) {
     if (const auto node = root.find(key)) refuse_lists(*node, fields);
   };
   section("training", training_fields());
   section("simulation", simulation_fields());
-  section("plan", plan_fields({}));
-  section("measurement", measurement_fields({}));
+  const ListContext none;
+  section("plan", plan_fields(none));
+  section("measurement", measurement_fields(none));
 }
 
 std::optional<YamlNode> value_of(const std::vector<SweptAxis>& axes,
@@ -101,8 +102,7 @@ void read_size(const std::vector<SweptAxis>& axes, const std::vector<std::size_t
   if (fixed)
     std::tie(config.devices, config.microbatches) = rules.ranks_and_microbatches(config.plan);
   if (config.plan.file && rules.order_of_plan) config.plan.order = rules.order_of_plan(config.plan);
-  const FieldList<Request> sizes = case_fields();
-  for (const auto& field : sizes.fields()) {
+  for (const auto& field : case_fields().fields()) {
     const auto node = value_of(axes, point, field.key);
     if (!node) continue;
     config.places[field.key] = node->where();
@@ -115,8 +115,9 @@ void read_size(const std::vector<SweptAxis>& axes, const std::vector<std::size_t
 }
 
 CaseConfig make_case(const YamlDocument& document, const std::vector<SweptAxis>& axes,
-                     const std::vector<std::size_t>& point, const std::filesystem::path& folder,
-                     const ExperimentRules& rules) {
+                     const std::vector<std::size_t>& point, const FieldList<Request>& fields,
+                     ListContext& context) {
+  const ExperimentRules& rules = *context.rules;
   YamlDocument copy = document;
   std::vector<SweptKey> named, swept;
   for (std::size_t a = 0; a < axes.size(); ++a) {
@@ -129,7 +130,7 @@ CaseConfig make_case(const YamlDocument& document, const std::vector<SweptAxis>&
           {axes[a].key, value.is_scalar() ? value.as_string() : one_line(value.value())});
     set_key(copy, axes[a].key, value.value(), to_string(value.where()) + ": cases." + axes[a].key);
   }
-  CaseConfig config = read_case(copy.root(), folder, rules);
+  CaseConfig config = read_case(copy.root(), fields, context);
   read_size(axes, point, rules, config);
   const auto has = [&](const char* key) { return value_of(axes, point, key).has_value(); };
   static_cast<Request&>(config) =
@@ -181,7 +182,7 @@ Experiment read_experiment(const std::filesystem::path& file,
   Experiment experiment;
   experiment.name = folder_name(file.stem().string());
   document.root().check_version(1);
-  check_sections(document.root(), sections(experiment_fields()));
+  check_sections(document.root(), sections(experiment_keys()));
   experiment.step_below = read_step_below(document.root());
   const std::vector<SweptAxis> product = axes(document.root());
   refuse_lists_outside_cases(document.root());
@@ -191,10 +192,13 @@ Experiment read_experiment(const std::filesystem::path& file,
       document.root().at("cases").fail("more than 100000 cases; split the experiment");
   std::vector<std::size_t> point(product.size(), 0);
   std::map<std::string, std::string> text_of;  // by name
+  const std::filesystem::path folder = file.parent_path();
+  ListContext context{&folder, &rules};
+  const FieldList<Request> fields = experiment_fields(context);
   do {
-    experiment.cases.push_back(make_case(document, product, point, file.parent_path(), rules));
+    experiment.cases.push_back(make_case(document, product, point, fields, context));
     CaseConfig& made = experiment.cases.back();
-    const std::string text = resolved_text(made);
+    const std::string text = resolved_text(made, fields, context);
     auto [named, is_new] = text_of.emplace(made.name, text);
     if (!is_new && named->second != text) {
       made.name = with_digest(made.name, text);

@@ -68,10 +68,10 @@ FieldList<ModelFiles> model_fields(const ListContext& context) {
   };
   return {
       Field<ModelFiles>{"file", "a file", "the model",
-                        [context](const YamlNode& node, ModelFiles& model) {
+                        [&context](const YamlNode& node, ModelFiles& model) {
                           model.file = input_file(node, *context.folder, "model", *context.config);
                         },
-                        [context](const ModelFiles& model) {
+                        [&context](const ModelFiles& model) {
                           return context.config
                                      ? yaml_string(file_name(*context.config, "model", model.file))
                                      : YamlValue{};
@@ -88,8 +88,7 @@ FieldList<ModelFiles> model_fields(const ListContext& context) {
           .by_default("none")};
 }
 
-void read_model(const YamlNode& node, const ListContext& context, ModelFiles& model) {
-  if (node.is_map()) return model_fields(context).read(node, model);
+void read_model_file(const YamlNode& node, const ListContext& context, ModelFiles& model) {
   model.file = input_file(node, *context.folder, "model", *context.config);
   const std::string extension = model.file.extension().string();
   const std::string written = context.config->file_names.at("model");

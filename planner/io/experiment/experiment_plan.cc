@@ -81,23 +81,21 @@ YamlValue rank_devices_value(const Wishes& plan) {
 Field<Wishes> given_file(const std::string& key, std::optional<std::filesystem::path> Wishes::*file,
                          const ListContext& context, std::string about) {
   return {key, "a file", std::move(about),
-          [key, file, context](const YamlNode& node, Wishes& plan) {
+          [key, file, &context](const YamlNode& node, Wishes& plan) {
             plan.*file = input_file(node, *context.folder, "plan." + key, *context.config);
           },
-          [key, file, context](const Wishes& plan) {
+          [key, file, &context](const Wishes& plan) {
             return plan.*file
                        ? yaml_string(file_name(*context.config, "plan." + key, *(plan.*file)))
                        : YamlValue{};
           }};
 }
 
-/// The keys that go together: those of a given plan, of a given schedule, of the reference, or all.
-FieldList<Wishes> keys_beside(const FieldList<Wishes>& all, bool file, bool schedule,
-                              bool reference) {
-  if (file) return all.only({"file", "reserve"});
-  if (schedule) return all.only({"schedule", "cuts", "reserve", "devices"});
-  if (reference) return all.only({"stages_per_rank", "search", "reserve", "devices"});
-  return all;
+/// The keys that go together: those of a given plan, or of a given schedule; none = all.
+std::vector<std::string> keys_beside(bool file, bool schedule) {
+  if (file) return {"file", "reserve"};
+  if (schedule) return {"schedule", "cuts", "reserve", "devices"};
+  return {};
 }
 
 }  // namespace
@@ -187,21 +185,24 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
           .by_default("none")};
 }
 
-void read_plan_settings(const YamlNode& node, const ListContext& context, PlanSettings& plan) {
+void read_plan_settings(const YamlNode& node, const FieldList<PlanSettings>& fields,
+                        PlanSettings& plan) {
   if (node.is_map()) node.refuse_old("loops", "stages_per_rank");
   const bool file = node.is_map() && node.find("file");
   const bool schedule = node.is_map() && node.find("schedule");
-  keys_beside(plan_fields(context), file, schedule, false).read(node, plan);
+  const std::vector<std::string> keys = keys_beside(file, schedule);
+  node.check_keys(keys.empty() ? fields.keys() : keys);
+  fields.read_known(node, plan);
   if (schedule && !file) node.at("cuts");
   if (!plan.for_torch) return;
   if (!node.find("recompute")) plan.recompute = Recompute::None;
   if (!node.find("cuts_at")) plan.cuts_at = Wishes::CutsAt::Blocks;
 }
 
-YamlValue plan_value(const ListContext& context, const PlanSettings& plan) {
-  return keys_beside(plan_fields(context), plan.file.has_value(), plan.schedule.has_value(),
-                     plan.reference)
-      .value(plan);
+YamlValue plan_value(const FieldList<PlanSettings>& fields, const PlanSettings& plan) {
+  std::vector<std::string> keys = keys_beside(plan.file.has_value(), plan.schedule.has_value());
+  if (keys.empty() && plan.reference) keys = {"stages_per_rank", "search", "reserve", "devices"};
+  return (keys.empty() ? fields : fields.only(keys)).value(plan);
 }
 
 }  // namespace pfeife

@@ -18,27 +18,29 @@ Kind<double> norm() {
           [](double norm) { return yaml_scalar(shortest(norm)); }};
 }
 
-FieldList<JitterSettings> jitter_fields() {
+const FieldList<JitterSettings>& jitter_fields() {
   using Jitter = JitterSettings;
-  return {field("cv", &Jitter::cv, real(0, 1),
-                "coefficient of variation of each compute and transfer time (log-normal, [the same "
-                "draws](../../planner/ir/schedule/jitter.h) for estimate and simulation)")
-              .always()
-              .needed(),
-          field("drift", &Jitter::drift, real(0, 1),
-                "the same of all computations of a repetition together, as a machine that is "
-                "slower for a while"),
-          field("repetitions", &Jitter::repetitions, whole<std::size_t>(1, 1'000'000),
-                "over which the 5th percentile, median and 95th percentile are taken")
-              .always(),
-          field("seed", &Jitter::seed, whole<std::uint64_t>(0, kAnyMore), "of the draws").always()};
+  static const FieldList<JitterSettings> fields = {
+      field("cv", &Jitter::cv, real(0, 1),
+            "coefficient of variation of each compute and transfer time (log-normal, [the same "
+            "draws](../../planner/ir/schedule/jitter.h) for estimate and simulation)")
+          .always()
+          .needed(),
+      field("drift", &Jitter::drift, real(0, 1),
+            "the same of all computations of a repetition together, as a machine that is "
+            "slower for a while"),
+      field("repetitions", &Jitter::repetitions, whole<std::size_t>(1, 1'000'000),
+            "over which the 5th percentile, median and 95th percentile are taken")
+          .always(),
+      field("seed", &Jitter::seed, whole<std::uint64_t>(0, kAnyMore), "of the draws").always()};
+  return fields;
 }
 
 }  // namespace
 
-FieldList<StepSettings> training_fields() {
+const FieldList<StepSettings>& training_fields() {
   using Step = StepSettings;
-  return {
+  static const FieldList<StepSettings> fields = {
       field("precision", &Step::precision, word(precisions()), "of products; parameters are `fp32`")
           .always(),
       field("optimizer", &Step::optimizer, word(optimizers()),
@@ -54,9 +56,10 @@ FieldList<StepSettings> training_fields() {
             "samples a step. With `microbatch_size` or `cases.microbatches` it says the other; "
             "alone it leaves both [to be found](open_choices.md)")
           .by_default("none")};
+  return fields;
 }
 
-FieldList<SimulationSettings> simulation_fields() {
+const FieldList<SimulationSettings>& simulation_fields() {
   using Simulation = SimulationSettings;
   auto overhead = field("launch_overhead", &Simulation::launch_overhead, duration(),
                         "added to every F, B, I, W and optimizer step")
@@ -72,16 +75,18 @@ FieldList<SimulationSettings> simulation_fields() {
   jitter.read = [read = jitter.read](const YamlNode& node, Simulation& simulation) {
     if (!node.is_null()) read(node, simulation);
   };
-  return {field("queues", &Simulation::queues,
-                word(words_of<Queues>({Queues::None, Queues::Edge, Queues::Pair, Queues::Rank})),
-                "order of transfers: none (each starts when its value is ready), or first in first "
-                "out per edge (ordered pair of ranks), pair, or rank")
-              .always(),
-          field("links", &Simulation::links, word(words_of<Links>({Links::Delay, Links::Shared})),
-                "`shared`: transfers at the same time share the links they cross; `delay`: none "
-                "waits for another")
-              .always(),
-          overhead, jitter};
+  static const FieldList<SimulationSettings> fields = {
+      field("queues", &Simulation::queues,
+            word(words_of<Queues>({Queues::None, Queues::Edge, Queues::Pair, Queues::Rank})),
+            "order of transfers: none (each starts when its value is ready), or first in first "
+            "out per edge (ordered pair of ranks), pair, or rank")
+          .always(),
+      field("links", &Simulation::links, word(words_of<Links>({Links::Delay, Links::Shared})),
+            "`shared`: transfers at the same time share the links they cross; `delay`: none "
+            "waits for another")
+          .always(),
+      overhead, jitter};
+  return fields;
 }
 
 FieldList<MeasurementSettings> measurement_fields(const ListContext& context) {
@@ -104,10 +109,10 @@ FieldList<MeasurementSettings> measurement_fields(const ListContext& context) {
        "been; of one case, and without `measure`. Screen and `comparison.txt` have what "
        "`pfeife-exp "
        "compare` says",
-       [context](const YamlNode& node, Measurement& measurement) {
+       [&context](const YamlNode& node, Measurement& measurement) {
          read_traces(node, context, measurement);
        },
-       [context](const Measurement& measurement) {
+       [&context](const Measurement& measurement) {
          std::vector<YamlValue> traces;
          for (const std::filesystem::path& trace : measurement.traces)
            traces.push_back(yaml_string(

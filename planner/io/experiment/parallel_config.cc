@@ -53,13 +53,15 @@ Field<MeshQuestion> of_run(std::string key, T MeshRun::*member, Kind<T> kind, st
 }
 
 /// The part of a config that says which mesh.
-FieldList<MeshQuestion> mesh_config_fields() {
+const FieldList<MeshQuestion>& mesh_config_fields() {
   const auto read_elsewhere = [](const char* key) {
     return Field<MeshQuestion>{key, "", "", [](const YamlNode&, MeshQuestion&) {}, {}};
   };
-  return {version_field<MeshQuestion>(1), read_elsewhere("model"), read_elsewhere("cluster"),
-          group("training", mesh_training_fields()).needed(),
-          group("parallel", mesh_fields()).needed()};
+  static const FieldList<MeshQuestion> fields = {version_field<MeshQuestion>(1),
+                                                 read_elsewhere("model"), read_elsewhere("cluster"),
+                                                 group("training", mesh_training_fields()).needed(),
+                                                 group("parallel", mesh_fields()).needed()};
+  return fields;
 }
 
 /// Of a model that is no architecture: nothing but how often its own pipeline runs.
@@ -81,17 +83,19 @@ void read_pipeline(const YamlNode& root, const std::filesystem::path& folder,
     if (const auto file = plan->find("file")) config.plan.file = file->as_string();
     if (const auto schedule = plan->find("schedule")) config.plan.schedule = schedule->as_string();
   }
-  if (config.plan.searched())
-    experiment_fields({&folder, &rules, &config}).only(pipeline_keys()).read_known(root, config);
+  if (config.plan.searched()) {
+    const ListContext context{&folder, &rules, &config};
+    experiment_fields(context).only(pipeline_keys()).read_known(root, config);
+  }
   for (const char* key : {"plan.families", "plan.stages_per_rank", "plan.recompute", "baselines"})
     if (config.places.contains(key)) config.mesh->given.insert(key);
 }
 
 }  // namespace
 
-FieldList<MeshQuestion> mesh_training_fields() {
+const FieldList<MeshQuestion>& mesh_training_fields() {
   using Question = MeshQuestion;
-  return {
+  static const FieldList<MeshQuestion> fields = {
       of_run("global_batch", &MeshRun::global_batch, whole<std::int64_t>(1, 1 << 20),
              "sequences a step")
           .needed(),
@@ -101,16 +105,17 @@ FieldList<MeshQuestion> mesh_training_fields() {
                                       field("sequence", &Architecture::sequence,
                                             whole<std::int64_t>(1, kMost), "tokens of a sequence")))
           .by_default("the architecture's")};
+  return fields;
 }
 
-FieldList<MeshQuestion> mesh_fields() {
+const FieldList<MeshQuestion>& mesh_fields() {
   using Question = MeshQuestion;
   const auto size = [](const char* key, std::vector<std::int64_t> Question::*member,
                        std::string about) {
     return field(key, member, sizes<std::int64_t>(1, kMost, {}), std::move(about));
   };
   const Question open;
-  return {
+  static const FieldList<MeshQuestion> fields = {
       field("devices", &Question::devices, whole<std::int64_t>(1, 1 << 20),
             "how many, over all hosts")
           .needed(),
@@ -147,6 +152,7 @@ FieldList<MeshQuestion> mesh_fields() {
              "`false`: all of a rank's behind its last backward"),
       of_run("overlap_factor", &MeshRun::overlap_factor, real(1, 4),
              "what collectives take of the device: [actions side by side](#overlap)")};
+  return fields;
 }
 
 std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,
@@ -174,9 +180,9 @@ std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,
         "pipeline runs beside itself");
   asked.model.format = ModelFormat::Mesh;
   MeshSettings& mesh = asked.mesh.emplace();
-  const FieldList<MeshQuestion> mesh_keys = mesh_config_fields();
+  const FieldList<MeshQuestion>& mesh_keys = mesh_config_fields();
   check_sections(root,
-                 joined(sections(mesh_keys), sections(experiment_fields().only(pipeline_keys()))));
+                 joined(sections(mesh_keys), sections(experiment_keys().only(pipeline_keys()))));
   mesh.question.run.architecture = read_architecture(model);
   made.architecture = read_text_file(model).text;
   read_cluster_input(root.at("cluster"), {&folder, &rules, &asked});
@@ -235,7 +241,8 @@ std::string pipeline_config(const ParallelConfig& config, const MeshRun& run) {
     const auto otherwise = [&](const std::string& key, YamlValue value) {
       if (!find_entry(entry.value, key)) entry.value.entries.push_back({key, std::move(value), {}});
     };
-    const FieldList<PlanSettings> fields = plan_fields({});
+    const ListContext none;
+    const FieldList<PlanSettings> fields = plan_fields(none);
     for (const char* key : {"families", "stages_per_rank", "recompute"})
       if (!pipeline.plan.reference || std::string_view(key) == "stages_per_rank")
         otherwise(key, fields.find(key)->value(pipeline.plan));

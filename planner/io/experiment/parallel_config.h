@@ -27,8 +27,8 @@ struct ParallelConfig {
 };
 
 /// The keys of `parallel` and of `training` of such a config; usual_mesh() has their defaults.
-FieldList<MeshQuestion> mesh_fields();
-FieldList<MeshQuestion> mesh_training_fields();
+const FieldList<MeshQuestion>& mesh_fields();
+const FieldList<MeshQuestion>& mesh_training_fields();
 
 /// Nothing if the config has no key `parallel`. Applies `settings` as read_experiment() does.
 /// Errors: ConfigError.

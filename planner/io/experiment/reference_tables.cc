@@ -22,16 +22,17 @@ std::vector<FieldRow> joined(std::vector<FieldRow> first, const std::vector<Fiel
 
 std::vector<std::pair<std::string, std::string>> reference_tables() {
   const MeshQuestion mesh = usual_mesh();
+  const ListContext none;
   const std::pair<std::string, std::vector<FieldRow>> tables[] = {
-      {"experiment", experiment_fields().rows("")},
-      {"model", model_fields({}).rows("model.")},
+      {"experiment", experiment_keys().rows("")},
+      {"model", model_fields(none).rows("model.")},
       {"training", training_fields().rows("training.")},
       {"cases", case_fields().rows("cases.")},
-      {"plan", plan_fields({}).rows("plan.")},
+      {"plan", plan_fields(none).rows("plan.")},
       {"baselines", baseline_fields({}).rows("")},
       {"calibration", calibration_fields({}).rows("")},
       {"simulation", joined(simulation_fields().rows("simulation."), jitter_rows())},
-      {"measurement", measurement_fields({}).rows("measurement.")},
+      {"measurement", measurement_fields(none).rows("measurement.")},
       {"mesh", joined(mesh_training_fields().rows("training.", mesh),
                       mesh_fields().rows("parallel.", mesh))},
       {"replicas", replica_fields().rows("parallel.")},

@@ -21,12 +21,14 @@ Kind<Biases> biases() {
           [](const Biases& of) { return flag().value(of.feed_forward); }};
 }
 
-FieldList<LatentAttention> latent_fields() {
+const FieldList<LatentAttention>& latent_fields() {
   using Latent = LatentAttention;
-  return {field("query_rank", &Latent::query_rank, size(), "").needed(),
-          field("key_value_rank", &Latent::key_value_rank, size(), "").needed(),
-          field("rotary_size", &Latent::rotary_size, size(), "").needed(),
-          field("value_size", &Latent::value_size, size(), "").needed()};
+  static const FieldList<LatentAttention> fields = {
+      field("query_rank", &Latent::query_rank, size(), "").needed(),
+      field("key_value_rank", &Latent::key_value_rank, size(), "").needed(),
+      field("rotary_size", &Latent::rotary_size, size(), "").needed(),
+      field("value_size", &Latent::value_size, size(), "").needed()};
+  return fields;
 }
 
 void check_attention(const YamlNode& root, Architecture& of) {
@@ -82,9 +84,9 @@ Architecture read_document(const YamlDocument& document) {
 
 }  // namespace
 
-FieldList<Architecture> architecture_fields() {
+const FieldList<Architecture>& architecture_fields() {
   using Of = Architecture;
-  return {
+  static const FieldList<Architecture> fields = {
       version_field<Of>(1),
       field("name", &Of::name, free_text(), "what results call the model").needed(),
       field("layers", &Of::layers, size(), "how many").needed(),
@@ -131,6 +133,7 @@ FieldList<Architecture> architecture_fields() {
       field("tied_embedding", &Of::tied_embedding, flag(), "the head has the embedding's weights")
           .needed(),
       field("dropout", &Of::dropout, real(0, 1), "probability")};
+  return fields;
 }
 
 bool is_architecture(const std::filesystem::path& file) {

@@ -11,7 +11,7 @@
 
 namespace pfeife {
 
-FieldList<Architecture> architecture_fields();
+const FieldList<Architecture>& architecture_fields();
 /// By its name, *.yaml or *.json.
 bool is_architecture(const std::filesystem::path& file);
 /// A file of that kind, or a config.json of Hugging Face (hugging_face.h).

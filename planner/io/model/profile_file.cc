@@ -84,19 +84,19 @@ Field<NodeProfile> timing(const char* key, Nanoseconds NodeProfile::*median,
 }
 
 /// `name` is the graph's.
-FieldList<NodeProfile> node_fields(const std::string& name = "") {
+const FieldList<NodeProfile>& node_fields() {
   using Of = NodeProfile;
-  return {Field<Of>{"name", "", "", [](const YamlNode&, Of&) {},
-                    [name](const Of&) { return yaml_string(name); }}
-              .always(),
-          timing("forward", &Of::forward, &Of::forward_spread),
-          timing("backward_input", &Of::backward_input, &Of::backward_input_spread),
-          timing("backward_weight", &Of::backward_weight, &Of::backward_weight_spread),
-          field("saved", &Of::saved, memory(), "").always().needed(),
-          field("weight_saved", &Of::weight_saved, memory(), "").always().needed(),
-          field("temporary", &Of::temporary, Kind<PassBytes>{"", read_pass_bytes, pass_bytes}, "")
-              .always()
-              .needed()};
+  static const FieldList<NodeProfile> fields = {
+      Field<Of>{"name", "", "", [](const YamlNode&, Of&) {}, [](const Of&) { return YamlValue{}; }},
+      timing("forward", &Of::forward, &Of::forward_spread),
+      timing("backward_input", &Of::backward_input, &Of::backward_input_spread),
+      timing("backward_weight", &Of::backward_weight, &Of::backward_weight_spread),
+      field("saved", &Of::saved, memory(), "").always().needed(),
+      field("weight_saved", &Of::weight_saved, memory(), "").always().needed(),
+      field("temporary", &Of::temporary, Kind<PassBytes>{"", read_pass_bytes, pass_bytes}, "")
+          .always()
+          .needed()};
+  return fields;
 }
 
 /// Reads a list with one entry for each of `count` named things into `out`.
@@ -141,36 +141,42 @@ Kind<MeasuredVariation> variation_map() {
 
 /// What the file says of the runtime that made it.
 template <class Of>
-FieldList<Of> runtime_fields() {
-  return {field("executor_overhead", &Of::executor_overhead, duration(), "").always(),
-          field("stage_overheads", &Of::stage_overheads, overheads_map(), ""),
-          field("message_overhead", &Of::message_overhead, duration(), ""),
-          field("variation", &Of::variation, variation_map(), "")};
+const FieldList<Of>& runtime_fields() {
+  static const FieldList<Of> fields = {
+      field("executor_overhead", &Of::executor_overhead, duration(), "").always(),
+      field("stage_overheads", &Of::stage_overheads, overheads_map(), ""),
+      field("message_overhead", &Of::message_overhead, duration(), ""),
+      field("variation", &Of::variation, variation_map(), "")};
+  return fields;
 }
 
 /// All that stands before the graph's nodes, storages and parameters.
-FieldList<Profile> head_fields() {
-  const FieldList<Profile> head{
-      version_field<Profile>(1),
-      field("graph", &Profile::graph_digest, any_text(), "").always().needed(),
-      field("device_kind", &Profile::device_kind, any_text(), "").always().needed(),
-      field("training", &Profile::training, training_map(), "").always().needed(),
-      field("source", &Profile::source,
-            word(words_of<FigureSource>(
-                {FigureSource::Measured, FigureSource::Roofline, FigureSource::Imported})),
-            "")
-          .always()
-          .needed(),
-      field("origin", &Profile::origin, any_text(), "").always().needed()};
-  return head + runtime_fields<Profile>();
+const FieldList<Profile>& head_fields() {
+  static const FieldList<Profile> head =
+      FieldList<Profile>{
+          version_field<Profile>(1),
+          field("graph", &Profile::graph_digest, any_text(), "").always().needed(),
+          field("device_kind", &Profile::device_kind, any_text(), "").always().needed(),
+          field("training", &Profile::training, training_map(), "").always().needed(),
+          field("source", &Profile::source,
+                word(words_of<FigureSource>(
+                    {FigureSource::Measured, FigureSource::Roofline, FigureSource::Imported})),
+                "")
+              .always()
+              .needed(),
+          field("origin", &Profile::origin, any_text(), "").always().needed()} +
+      runtime_fields<Profile>();
+  return head;
 }
 
 }  // namespace
 
 std::string profile_text(const Profile& profile, const Graph& graph) {
   std::vector<YamlValue> nodes, storages, parameters;
-  for (std::size_t n = 0; n < profile.nodes.size(); ++n)
-    nodes.push_back(node_fields(graph.nodes[n].name).value(profile.nodes[n]));
+  for (std::size_t n = 0; n < profile.nodes.size(); ++n) {
+    YamlValue& node = nodes.emplace_back(node_fields().value(profile.nodes[n]));
+    node.entries.insert(node.entries.begin(), {"name", yaml_string(graph.nodes[n].name), {}});
+  }
   for (const SavedStorage& storage : profile.storages)
     storages.push_back(yaml_map({{"value", yaml_string(graph.value(storage.value).name), {}},
                                  {"bytes", yaml_amount(storage.bytes), {}},
@@ -190,7 +196,7 @@ std::string profile_text(const Profile& profile, const Graph& graph) {
 Profile read_profile(const std::filesystem::path& file, const Graph& graph) {
   const YamlDocument document = YamlDocument::read(file);
   const YamlNode root = document.root();
-  const FieldList<Profile> head = head_fields();
+  const FieldList<Profile>& head = head_fields();
   std::vector<std::string> keys = head.keys();
   keys.insert(keys.end(), {"nodes", "storages", "parameters"});
   root.check_keys(keys);
@@ -206,9 +212,9 @@ Profile read_profile(const std::filesystem::path& file, const Graph& graph) {
   for (std::size_t p = 0; p < graph.parameters.size(); ++p)
     parameters.add(graph.parameters[p].names.front(), p);
   read_each(root.at("nodes"), nodes, graph.nodes.size(), "nodes", profile.nodes,
-            [fields = node_fields()](const YamlNode& item) {
+            [](const YamlNode& item) {
               NodeProfile cost;
-              fields.read(item, cost);
+              node_fields().read(item, cost);
               return cost;
             });
   read_each(root.at("parameters"), parameters, graph.parameters.size(), "parameters",

@@ -3,13 +3,14 @@
 namespace pfeife {
 namespace {
 
-FieldList<Training> training_fields_of_files() {
-  return {
+const FieldList<Training>& training_fields_of_files() {
+  static const FieldList<Training> fields = {
       field("precision", &Training::precision, word(precisions()), "").always().needed(),
       field("optimizer", &Training::optimizer, word(optimizers()), "").always().needed(),
       field("microbatch_size", &Training::microbatch_size, whole<std::int64_t>(1, 1'000'000), "")
           .always()
           .needed()};
+  return fields;
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ const Words<ModelFormat>& model_formats() {
   return formats;
 }
 
-FieldList<Replicas> replica_fields() {
-  return {
+const FieldList<Replicas>& replica_fields() {
+  static const FieldList<Replicas> fields = {
       field("dp", &Replicas::count, whole<std::int64_t>(1, 1 << 20),
             "how many pipelines, each on `cases.devices` devices")
           .always()
@@ -22,6 +22,7 @@ FieldList<Replicas> replica_fields() {
           .always(),
       field("overlap_reductions", &Replicas::overlap_reductions, flag(), "as of a [mesh](#keys)")
           .always()};
+  return fields;
 }
 
 Kind<Replicas> replicas_map() {

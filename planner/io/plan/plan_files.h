@@ -10,7 +10,7 @@ namespace pfeife {
 const Words<ModelFormat>& model_formats();
 
 /// The key `parallel` of a config and of plan.yaml's files.
-FieldList<Replicas> replica_fields();
+const FieldList<Replicas>& replica_fields();
 Kind<Replicas> replicas_map();
 
 /// `files` of plan.yaml.
