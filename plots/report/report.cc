@@ -182,7 +182,7 @@ std::string report_html(const ReportInput& input) {
   head += element("title", escape(input.title));
   head += element("style", report_style());
   return "<!doctype html>\n<html lang=\"en\">\n" + element("head", head) +
-         element("body", body(input) + element("script", report_script())) + "</html>\n";
+         element("body", body(input) + element("script", kReportScript)) + "</html>\n";
 }
 
 }  // namespace pfeife

@@ -5,7 +5,10 @@
 
 namespace pfeife::plots {
 
-std::string report_style();   ///< the content of <style>
-std::string report_script();  ///< the content of <script>
+extern const char kReportCss[];     ///< report.css, without the values of its variables
+extern const char kReportScript[];  ///< report.js: the content of <script>
+
+/// The content of <style>: report.css in the colours of plots/figure/theme.h.
+std::string report_style();
 
 }  // namespace pfeife::plots
