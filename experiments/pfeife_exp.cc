@@ -23,6 +23,7 @@
 #include "experiments/show/mesh_table.h"
 #include "experiments/show/report.h"
 #include "experiments/sweep/chosen_mesh.h"
+#include "experiments/sweep/first_answer.h"
 #include "experiments/sweep/handed_plans.h"
 #include "experiments/sweep/sweep.h"
 #include "planner/cost/layers/linear_order.h"
@@ -50,8 +51,9 @@ struct CommandLine {
   std::vector<std::string> settings;
   SweepOptions sweep;
   bool list = false, verbose = false, watch = false, asks_if_it_measures = false;
-  std::string layers;  // "table", "csv"; "" = are not asked for
-  std::string fit;     // a file of measured steps; "" = nothing is to be fitted
+  std::string layers;                     // "table", "csv"; "" = are not asked for
+  std::string fit;                        // a file of measured steps; "" = nothing is to be fitted
+  std::vector<std::string> still_moving;  // cases whose plan may still be replaced
 };
 
 /// "a, b, c".
@@ -259,6 +261,7 @@ void print_results(const Experiment& experiment, const SweepResult& result,
                               .colour = output_has_colours(),
                               .verbose = line.verbose,
                               .chosen_only = !shown.summary.empty(),
+                              .still_moving = line.still_moving,
                               .columns = line.sweep.columns,
                               .report = (line.sweep.out / "report.html").string()};
   std::cout << wrapped(experiment.name + ": " + experiment_summary(experiment, result.cases), width,
@@ -279,68 +282,61 @@ void print_results(const Experiment& experiment, const SweepResult& result,
     std::cout << "\n" << fewest_devices(result.cases, *experiment.step_below, width);
 }
 
-/// Effort of the first table: a third of the time.
-constexpr std::size_t kFirstEffort = 150;
-constexpr std::size_t kWatchedCases = 12;  ///< on a terminal; with --watch any number
+/// On a terminal; with --watch any number.
+constexpr std::size_t kWatchedCases = 12;
 
-/// The experiment with little effort for the cases that are to be searched and not computed yet:
-/// nothing if there are none, or if the config says how much effort is meant.
-std::optional<Experiment> first_answer(const Experiment& experiment, Inputs& inputs,
-                                       const CommandLine& line) {
-  if (line.sweep.shards > 1 || !(line.watch || (output_is_terminal() && !line.sweep.quiet)))
-    return std::nullopt;
-  Experiment first = experiment;
-  std::size_t open = 0;
-  for (CaseConfig& config : first.cases) {
-    if (measures(config)) return std::nullopt;
-    if (!config.plan.searched() || config.plan.reference || config.plan.iterations != 0) continue;
-    if (!line.sweep.force &&
-        find_record(line.sweep.out / config.name, inputs.digest(config)).has_value())
-      continue;
-    config.plan.iterations = kFirstEffort;
-    ++open;
-  }
-  if (open == 0 || (open > kWatchedCases && !line.watch)) return std::nullopt;
-  return first;
-}
+/// The signal that ended the search for better plans; 0 = none.
+volatile std::sig_atomic_t search_ended_by = 0;
 
-/// What further effort was worth: "3 of 6 plans are faster than in the first table, by 0.9 % at
-/// most".
-std::string gained(const SweepResult& first, const SweepResult& result) {
-  std::size_t faster = 0;
-  double most = 0;
-  for (const CaseRecord& record : result.cases)
-    for (const CaseRecord& before : first.cases) {
-      if (before.name != record.name) continue;
-      const TraceSource engine = compared_engine(record);
-      const auto now = time_of(record.plans.front().row, engine);
-      const auto then = time_of(before.plans.front().row, engine);
-      if (!now || !then || *now >= *then) continue;
-      ++faster;
-      most = std::max(most, seconds(*then) / seconds(*now) - 1);
-    }
-  return fmt::format("{} of {} plans are faster than in the first table{}", faster,
-                     result.cases.size(),
-                     faster > 0 ? fmt::format(", by {:.1f} % at most", 100 * most) : "");
+/// While better plans are searched Ctrl-C ends the search, and what is there is gathered; the next
+/// one ends the program.
+extern "C" void end_search(int signal) {
+  search_ended_by = signal;
+  end_children();
+  std::signal(signal, SIG_DFL);
 }
 
 /// A table for whoever watches, whose files stand until better plans replace them; then all of the
 /// effort.
-SweepResult sweep_watched(const Experiment& experiment, Inputs& inputs, const CommandLine& line) {
+SweepResult sweep_watched(Experiment& experiment, Inputs& inputs, CommandLine& line) {
   const auto started = std::chrono::steady_clock::now();
-  const std::optional<Experiment> brief = first_answer(experiment, inputs, line);
+  std::optional<Experiment> brief;
+  if (line.sweep.shards == 1 && std::ranges::none_of(experiment.cases, measures) &&
+      (line.watch || (output_is_terminal() && !line.sweep.quiet)))
+    brief = first_answer(experiment, inputs, line.sweep,
+                         line.watch ? experiment.cases.size() : kWatchedCases);
   if (!brief) return sweep(experiment, inputs, line.sweep);
+  if (!line.sweep.quiet)
+    fmt::print(stderr,
+               "pfeife-exp: plans {} cases: a first table after a third of the effort, then better "
+               "plans\n",
+               std::ranges::count(brief->cases, kFirstEffort,
+                                  [](const CaseConfig& config) { return config.plan.iterations; }));
   const SweepResult first = sweep(*brief, inputs, line.sweep);
+  line.still_moving = still_moving(first, *brief, experiment);
   print_results(*brief, first, line);
-  std::cout
-      << fmt::format(
-             "\nso far, after {:.0f} s and with little effort (plan.iterations: {}); better "
-             "plans are searched, Ctrl-C keeps these\n\n",
-             std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count(),
-             kFirstEffort)
-      << std::flush;
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  std::cout << fmt::format(
+                   "\nso far, after {:.0f} s and with little effort (plan.iterations: {}); better "
+                   "plans are searched, Ctrl-C keeps what is there\n\n",
+                   seconds, kFirstEffort)
+            << std::flush;
+  std::signal(SIGINT, end_search);
+  std::signal(SIGTERM, end_search);
   SweepResult result = sweep(experiment, inputs, line.sweep);
-  if (!line.sweep.quiet) std::cerr << gained(first, result) << "\n";
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGTERM, on_interrupt);
+  if (result.stopped) {
+    Experiment best = best_so_far(experiment, *brief, inputs, line.sweep);
+    line.sweep.force = false;
+    result = sweep(best, inputs, line.sweep);
+    line.still_moving = still_moving(result, best, experiment);
+    experiment = std::move(best);
+  } else {
+    line.still_moving.clear();
+  }
+  if (!line.sweep.quiet) std::cerr << gained(first, result, seconds) << "\n";
   return result;
 }
 
@@ -445,7 +441,7 @@ int run(int argc, char** argv) {
   use_profiled_settings(experiment);
   hand_plans(experiment, inputs);
   const SweepResult result = sweep_watched(experiment, inputs, *line);
-  print_results(experiment, result, *line);
+  if (!result.stopped) print_results(experiment, result, *line);
   std::cout.flush();  // a log may take both: what follows does not break into the table
   for (const CaseRecord& record : result.cases)
     for (const std::string& failure : failures(record))
@@ -453,6 +449,15 @@ int run(int argc, char** argv) {
   for (const FailedCase& failed : result.failed)
     std::cerr << "pfeife-exp: case " << failed.name << " failed: " << printable(failed.reason)
               << "\n";
+  if (search_ended_by != 0) {
+    if (!line->sweep.quiet)
+      fmt::print(
+          stderr,
+          "\npfeife-exp: interrupted; {} of {} plans may become faster, the same command goes "
+          "on with them; all files are in {}\n",
+          line->still_moving.size(), result.cases.size(), line->sweep.out.string());
+    std::raise(search_ended_by);
+  }
   if (!line->sweep.quiet)
     fmt::print(stderr, "\n{} of {} cases computed in {:.2f} s; all files are in {}\n",
                result.computed, result.cases.size() + result.failed.size(),

@@ -24,6 +24,8 @@ namespace {
 
 /// The child that runs now: a signal handler has no other way to know.
 std::atomic<pid_t> running_child{0};
+/// end_children() was called.
+std::atomic<bool> children_end{false};
 
 [[noreturn]] void become(const char* program, char* const* words, int log, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -167,6 +169,7 @@ std::string run_apart(const std::function<void(const Say&)>& work, const Say& he
     do_piece(work, ends[1]);
   }
   running_child = std::max(child, 0);
+  if (children_end) end_children();  // since a moment ago
   close(ends[1]);
   if (child < 0) {
     close(ends[0]);
@@ -221,6 +224,15 @@ void run_child(const std::filesystem::path& program, const std::vector<std::stri
                          : last_line(log) + " (exit code " + std::to_string(WEXITSTATUS(status)) +
                                "; all it said is in " + log.string() + ")");
 }
+
+void end_children() noexcept {
+  children_end = true;
+  if (const pid_t child = running_child; child > 0) kill(child, SIGTERM);
+}
+
+bool children_have_to_end() noexcept { return children_end; }
+
+void finish_this_piece() noexcept { signal(SIGTERM, SIG_IGN); }
 
 void stop_child() noexcept {
   const pid_t child = running_child;

@@ -38,4 +38,13 @@ std::string run_apart(const std::function<void(const Say&)>& work, const Say& he
 /// handler.
 void stop_child() noexcept;
 
+/// Ends the child that runs now and every piece that is started later, without waiting: run_apart()
+/// returns soon. May be called by a signal handler.
+void end_children() noexcept;
+/// end_children() was called.
+bool children_have_to_end() noexcept;
+
+/// Called in a piece of work: from now on it comes to its end, whoever asks it to stop.
+void finish_this_piece() noexcept;
+
 }  // namespace pfeife

@@ -139,6 +139,9 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
   } catch (const RuntimeFault& fault) {
     throw std::runtime_error(fault.what());  // of these cases alone, unlike a full disk
   }
+  // What stands in the folders of these cases is replaced from here on.
+  if (std::ranges::none_of(tasks, [](const OpenCase& task) { return task.config->measure; }))
+    finish_this_piece();
   parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
     write_plans(options.out / tasks[i].config->name, cases[i], inputs.replaced(*tasks[i].config));
   });
@@ -169,6 +172,7 @@ std::vector<FailedCase> compute_apart(std::span<const OpenCase> tasks, Inputs& i
       run_apart([&](const Say& say) { compute(tasks, inputs, options, say); },
                 [&](const Said& said) { ProgressFromAfar::show(said, progress); });
   std::vector<FailedCase> failed;
+  if (!failure.empty() && children_have_to_end()) return failed;
   if (!failure.empty() && tasks.size() > 1) {
     for (std::size_t i = 0; i < tasks.size(); ++i)
       std::ranges::move(compute_apart(tasks.subspan(i, 1), inputs, options, progress),
@@ -206,7 +210,7 @@ std::vector<FailedCase> compute_all(const std::vector<OpenCase>& tasks, Inputs& 
   std::vector<FailedCase> failed;
   const bool slow = std::ranges::any_of(tasks, [](const OpenCase& t) { return t.config->measure; });
   std::size_t batch = slow ? 1 : std::max<std::size_t>(1, options.jobs);
-  for (std::size_t begin = 0; begin < tasks.size();) {
+  for (std::size_t begin = 0; begin < tasks.size() && !children_have_to_end();) {
     const std::size_t count = independent(
         std::span(tasks).subspan(begin, as_many_as_fit(std::span(tasks).subspan(begin), batch)));
     const auto started = std::chrono::steady_clock::now();
@@ -346,6 +350,7 @@ SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptio
       progress.note(memory_note(*task.config, task.memory, memory_available()));
     failed = compute_all(tasks, inputs, options, progress);
   }
+  if (children_have_to_end() && !tasks.empty()) return {.stopped = true};
   SweepResult result{gather(configs, failed, inputs, options), tasks.size() - failed.size(),
                      failed};
   if (whole) write_gathered(experiment, result.cases, inputs, options.out, options.columns);

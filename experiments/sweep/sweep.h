@@ -35,6 +35,7 @@ struct SweepResult {
   std::vector<CaseRecord> cases;  ///< of this shard, in the order of the experiment
   std::size_t computed = 0;       ///< now; the others were there
   std::vector<FailedCase> failed;
+  bool stopped = false;  ///< by end_children(), before all was computed: nothing was gathered
 };
 
 /// The record of a case in `folder`, if it was made from these inputs and all its files are as
@@ -47,8 +48,8 @@ std::optional<CaseRecord> find_record(const std::filesystem::path& folder,
 std::vector<std::string> failures(const CaseRecord& record);
 
 /// Computes what is missing, then (unless it is a shard) writes results.csv, results.json and
-/// report.html if anything changed. A case that fails is left out. Errors: ConfigError,
-/// RuntimeFault; what was finished before stays.
+/// report.html if anything changed. A case that fails is left out. Ends early after end_children()
+/// (child.h). Errors: ConfigError, RuntimeFault; what was finished before stays.
 SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptions& options);
 
 }  // namespace pfeife

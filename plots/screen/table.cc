@@ -1,7 +1,8 @@
 #include "plots/screen/table.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
+#include <string_view>
 
 #include "planner/ir/result/result_engine.h"
 #include "plots/screen/columns.h"
@@ -17,25 +18,35 @@ constexpr double kFarFromBound = 0.05;
 constexpr std::size_t kWide = 120;      ///< from here on each device's memory is shown
 constexpr std::size_t kLeastName = 20;  ///< characters for a plan's name, or a column gives way
 
-const std::string kMark = " *";  ///< of the chosen plan
+constexpr std::string_view kPlannedMark = " *", kMovingMark = " ~";
+
+/// Behind the name of a plan.
+std::string_view mark_of(const CaseRecord& record, const PlanRecord& plan,
+                         const ScreenOptions& options) {
+  if (&plan != &record.plans.front()) return "";
+  const auto& moving = options.still_moving;
+  if (std::ranges::find(moving, record.name) != moving.end()) return kMovingMark;
+  return options.chosen_only ? "" : kPlannedMark;
+}
 
 /// "zb_greedy V=3 *", with knobs as far as there is room.
-std::string marked_name(const PlanRecord& plan, bool chosen) {
-  return plan_name(plan) + (chosen ? kMark : "");
+std::string marked_name(const CaseRecord& record, const PlanRecord& plan,
+                        const ScreenOptions& options) {
+  return plan_name(plan) + std::string(mark_of(record, plan, options));
 }
 
 /// What marked_name() gave, in so many characters; the mark is kept.
-std::string fitting_name(std::string name, bool chosen, std::size_t most) {
-  if (name.size() <= most || !chosen) return clipped(name, most);
-  name.resize(name.size() - kMark.size());
-  return clipped(name, std::max<std::size_t>(most, 4) - kMark.size()) + kMark;
+std::string fitting_name(std::string name, std::string_view mark, std::size_t most) {
+  if (name.size() <= most || mark.empty()) return clipped(name, most);
+  name.resize(name.size() - mark.size());
+  return clipped(name, std::max<std::size_t>(most, 4) - mark.size()) + std::string(mark);
 }
 
 struct Table {
   std::vector<GridColumn> columns;
   std::vector<GridRow> rows;
   std::size_t name = 0;               ///< which column has the plans' names
-  std::set<std::size_t> chosen = {};  ///< rows whose names are marked
+  std::map<std::size_t, std::string_view> marks = {};  ///< [row] behind its plan's name
 };
 
 /// The columns of `keys` stand in front; the others are headings.
@@ -66,8 +77,8 @@ Table table_of(const std::vector<CaseRecord>& cases, const std::vector<Key>& key
                                                            : Look::Plain;
       for (const Key& key : keys) row.cells.push_back({first ? key.values[c] : ""});
       first = false;
-      row.cells.push_back({marked_name(*plan, chosen)});
-      if (chosen) table.chosen.insert(table.rows.size());
+      row.cells.push_back({marked_name(cases[c], *plan, options)});
+      table.marks[table.rows.size()] = mark_of(cases[c], *plan, options);
       if (!has_time(plan->row)) {
         row.cells.push_back({plan->reason});
       } else {
@@ -99,7 +110,7 @@ void fit(Table& table, std::size_t width) {
     GridRow& row = table.rows[r];
     if (row.cells.size() > table.name)
       row.cells[table.name].text =
-          fitting_name(row.cells[table.name].text, table.chosen.contains(r), most);
+          fitting_name(row.cells[table.name].text, table.marks[r], most);
     if (row.cells.size() == 1) row.cells[0].text = clipped(row.cells[0].text, width - 1);
   }
   for (GridRow& row : table.rows) {
@@ -123,10 +134,8 @@ void drop_until_it_fits(std::vector<Column>& columns, std::size_t keys,
                         const ScreenOptions& options) {
   std::size_t longest = 4;
   for (const CaseRecord& record : cases)
-    for (const PlanRecord* plan : plans_in_order(record, options.chosen_only)) {
-      const bool chosen = !options.chosen_only && plan == &record.plans.front();
-      longest = std::max(longest, marked_name(*plan, chosen).size());
-    }
+    for (const PlanRecord* plan : plans_in_order(record, options.chosen_only))
+      longest = std::max(longest, marked_name(record, *plan, options).size());
   const auto width_of_all = [&] {
     std::size_t used = keys + std::min(longest, kLeastName);
     for (const Column& column : columns) {
@@ -165,8 +174,11 @@ std::string legend(const std::vector<CaseRecord>& cases, const std::vector<Key>&
                    const std::vector<Column>& columns, const TableFacts& facts,
                    const ScreenOptions& options) {
   bool lacks = false, gaps = false, recomputes = false, others_do = false, several = false;
+  bool planned = false, moving = false;
   for (const CaseRecord& record : cases)
     for (const PlanRecord* plan : plans_in_order(record, options.chosen_only)) {
+      planned = planned || mark_of(record, *plan, options) == kPlannedMark;
+      moving = moving || mark_of(record, *plan, options) == kMovingMark;
       several = several || plan != &record.plans.front();
       lacks = lacks || lacks_most(*plan);
       recomputes = recomputes || plan->recomputes;
@@ -179,7 +191,8 @@ std::string legend(const std::vector<CaseRecord>& cases, const std::vector<Key>&
   std::string text = "D devices, N microbatches";
   if (std::ranges::find(keys, kMicrobatchSize, &Key::head) != keys.end())
     text += ", b samples a microbatch";
-  if (!options.chosen_only) text += ", * planned";
+  if (planned) text += ", * planned";
+  if (moving) text += ", ~ planned so far";
   if (lacks) text += std::string(", ! ") + facts.memory.name + " over the limit";
   if (has("error")) text += ", error: of the prediction, predicted / measured - 1";
   if (gaps && has("gap")) text += ", gap: % over the bound on estimates";

@@ -9,10 +9,12 @@
 namespace pfeife {
 
 struct ScreenOptions {
-  std::size_t width = 80;            ///< characters of a line
-  bool colour = false;               ///< bold, red and yellow
-  bool verbose = false;              ///< every plan in full, and why it is the plan
-  bool chosen_only = false;          ///< of each case the chosen plan
+  std::size_t width = 80;    ///< characters of a line
+  bool colour = false;       ///< bold, red and yellow
+  bool verbose = false;      ///< every plan in full, and why it is the plan
+  bool chosen_only = false;  ///< of each case the chosen plan
+  /// Names of the cases whose chosen plan a better one may still replace.
+  std::vector<std::string> still_moving;
   std::vector<std::string> columns;  ///< names of column_names(); empty = the usual ones
   std::string report;                ///< where the rest is to be read; "" = not said
 };

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "experiments/show/progress.h"
+#include "experiments/sweep/first_answer.h"
 #include "planner/io/files/folder_lock.h"
 #include "planner/ir/result/case_files.h"
 #include "tests/experiments/program.h"
@@ -155,14 +156,106 @@ TEST_F(Sweep, WatchedItShowsATableFirstAndEndsWithTheSameBytes) {
   const std::size_t note = watched.out.find("so far, after ");
   ASSERT_NE(note, std::string::npos) << watched.out;
   EXPECT_LT(watched.out.find("step ms"), note);
+  EXPECT_LT(watched.out.find("~ planned so far"), note) << "marks what may still get faster";
   EXPECT_NE(watched.out.find("step ms", note), std::string::npos);
   EXPECT_TRUE(watched.out.ends_with(std::regex_replace(plain.out, std::regex("plain"), "watched")));
-  EXPECT_THAT(watched.err, HasSubstr("40 plans are faster than in the first table"));
+  EXPECT_THAT(watched.err, HasSubstr("no plan is faster than after "));
   expect_equal("plain", "watched");
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"sweep.yaml", "--out", "watched", "--watch"},
         {"sweep.yaml", "--out", "given", "--watch", "--set", "plan.iterations=20"}})
     EXPECT_EQ(run(arguments).out.find("so far"), std::string::npos);
+}
+
+// The first case has its final plan when Ctrl-C comes: it keeps that, the others those of the first
+// table, and results.csv and the report are of what stands in the folders.
+TEST_F(Sweep, InterruptedWhileBetterPlansAreSearchedItWritesWhatIsThere) {
+  const auto arguments = [](const std::string& out, const std::string& more) {
+    std::vector<std::string> words{"sweep.yaml",
+                                   "--out",
+                                   out,
+                                   "--jobs",
+                                   "1",
+                                   "--set",
+                                   "cases.microbatches=500",
+                                   "--set",
+                                   "cases.training.microbatch_size=[1, 2, 3]"};
+    if (more == "--watch") words.push_back(more);
+    if (more.starts_with("plan.")) words.insert(words.end(), {"--set", more});
+    return words;
+  };
+  const auto folder = [](const std::string& out, int size) {
+    return out + "/devices=2,microbatches=500,training.microbatch_size=" + std::to_string(size);
+  };
+  ASSERT_EQ(run(arguments("whole", "")).code, 0);
+  ASSERT_EQ(run(arguments("brief", "plan.iterations=150")).code, 0);
+  Outcome outcome;
+  for (int attempt = 0; attempt < 50 && outcome.signal != SIGINT; ++attempt) {
+    std::filesystem::remove_all(folder_ / "out");
+    const int process = start(arguments("out", "--watch"));
+    const auto written = [&](const std::string& in) {
+      std::error_code missing;
+      return std::filesystem::last_write_time(folder_ / in / "files.sha256", missing);
+    };
+    const auto a_moment = std::chrono::milliseconds(1);
+    while (!std::filesystem::exists(folder_ / "out" / "files.sha256"))
+      std::this_thread::sleep_for(a_moment);
+    const auto gathered = written("out");
+    while (written(folder("out", 1)) < gathered && written("out") == gathered)
+      std::this_thread::sleep_for(a_moment);
+    kill(process, SIGINT);
+    outcome = wait(process);
+  }
+  ASSERT_EQ(outcome.signal, SIGINT);
+  EXPECT_THAT(read("stderr"), HasSubstr("interrupted; 2 of 3 plans may become faster"));
+  const std::string csv = read("out/results.csv"), page = read("out/report.html");
+  for (int size = 1; size <= 3; ++size) {
+    const std::string from = size == 1 ? "whole" : "brief";
+    EXPECT_TRUE(files(folder("out", size)) == files(folder(from, size))) << size;
+    EXPECT_THAT(csv, HasSubstr("training.microbatch_size=" + std::to_string(size)));
+  }
+  for (const char* effort : {"iterations: 150", "iterations: default"})
+    EXPECT_NE(page.find(effort), std::string::npos) << effort;
+  ASSERT_EQ(run(arguments("out", "--watch")).code, 0);
+  expect_equal("out", "whole");
+}
+
+/// A case whose plan takes so long, simulated, and is so far above its bound.
+CaseRecord timed_case(const std::string& name, int milliseconds, double gap) {
+  CaseRecord record;
+  record.name = name;
+  record.plans.resize(1);
+  ResultRow& row = record.plans[0].row;
+  row.family = "zb_greedy", row.stages_per_rank = 3, row.feasible = true;
+  row.estimate = row.simulate = std::chrono::milliseconds(milliseconds);
+  row.gap = row.simulate_gap = gap;
+  return record;
+}
+
+// 1010 ms after 20 s, 1000 ms at the end: 1.0 %.
+TEST(FirstAnswer, SaysWhatFurtherEffortWasWorth) {
+  SweepResult first, last;
+  first.cases = {timed_case("a", 1010, 0.02)};
+  last.cases = {timed_case("a", 1000, 0.01)};
+  EXPECT_EQ(gained(first, last, 20.2), "zb_greedy V=3: 1.0 % since 20 s");
+  EXPECT_EQ(gained(last, last, 20.2), "no plan is faster than after 20 s");
+  first.cases.push_back(timed_case("b", 1002, 0));
+  last.cases.push_back(timed_case("b", 1000, 0));
+  EXPECT_EQ(gained(first, last, 20.2),
+            "zb_greedy V=3 (a): 1.0 % since 20 s; 2 of 2 plans are faster, none by more");
+}
+
+// Of a case that is at its bound nothing more can come, nor of one that had all effort.
+TEST(FirstAnswer, MarksWhatMayStillGetFaster) {
+  SweepResult result;
+  result.cases = {timed_case("a", 1010, 0.02), timed_case("b", 1000, 0), timed_case("c", 900, 0.1)};
+  Experiment whole, first;
+  for (const CaseRecord& record : result.cases) {
+    whole.cases.emplace_back().name = record.name;
+    first.cases.emplace_back().name = record.name;
+    first.cases.back().plan.iterations = record.name == "c" ? 0 : kFirstEffort;
+  }
+  EXPECT_THAT(still_moving(result, first, whole), testing::ElementsAre("a"));
 }
 
 TEST_F(Sweep, ComputesAgainWhatAnInputChanged) {

@@ -121,6 +121,14 @@ std::size_t longest_line(const std::string& text) {
   return longest;
 }
 
+TEST(ScreenTable, MarksThePlansThatABetterOneMayReplace) {
+  const std::vector<CaseRecord> cases = screen_example();
+  const std::string text = screen_table(cases, {.still_moving = {cases[0].name}});
+  EXPECT_THAT(text, HasSubstr("zb_greedy V=3 ~ "));
+  EXPECT_THAT(text, HasSubstr("* planned, ~ planned so far"));
+  EXPECT_THAT(screen_table(cases, {}), Not(HasSubstr("~")));
+}
+
 TEST(ScreenTable, IsAsItWasOnTerminalsOf80And120And200Columns) {
   for (const std::size_t width : {80U, 120U, 200U}) {
     const std::string name = std::to_string(width) + ".txt";
