@@ -70,6 +70,7 @@ fi
 # The right is there.
 launch "$repository/pfeife-exp" "a b.yaml" --set "x=[1, 2]"
 check "what is installed is said" grep -q "installing .* missing packages (a minute or two): g++" "$place/err"
+check "and how long the build takes" grep -q "builds the program once (about [1-9][0-9]* min on $(nproc) cores" "$place/err"
 check "packages are installed" called "apt-get install"
 check "the build is configured once" called "cmake -S"
 check "only two programs are built" called "--target pfeife-exp pfeife-schedule"
