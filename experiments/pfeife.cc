@@ -5,6 +5,9 @@
 #include <utility>
 
 #include "experiments/inputs/inputs.h"
+#include "experiments/inputs/rules.h"
+#include "experiments/plans/case_drawings.h"
+#include "experiments/plans/case_record.h"
 #include "experiments/plans/plan_case.h"
 #include "experiments/plans/plan_folder.h"
 #include "experiments/plans/reasons.h"
@@ -16,6 +19,7 @@
 #include "planner/inputs/read_layers.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/cluster/network_reader.h"
+#include "planner/io/experiment/experiment_config.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/io/plan/certificate_file.h"
@@ -29,6 +33,7 @@
 #include "planner/schedule_tool/certify.h"
 #include "planner/schedules/families.h"
 #include "planner/search/price/price.h"
+#include "plots/report/report.h"
 #include "plots/timeline/timeline.h"
 #include "sim/simulator.h"
 
@@ -99,22 +104,24 @@ class LayersForRequests {
   LayersForRequests(const Model& model, const Cluster& cluster)
       : model_(model), cluster_(cluster) {}
 
-  std::shared_ptr<const Layers> of(const Request& request) {
+  std::shared_ptr<const LayersAndWork> of(const Request& request) {
     const std::lock_guard lock(mutex_);
     for (const auto& [known, layers] : made_)
       if (model_use(known) == model_use(request) && known.calibration == request.calibration)
         return layers;
     const Cluster cluster = calibrated(cluster_, request);
-    Layers layers = model_.layers ? replicated(*model_.layers, request.replicas, cluster)
-                                  : read_model(request, cluster).layers;
-    made_.emplace_back(request, std::make_shared<const Layers>(std::move(layers)));
+    LayersAndWork layers =
+        model_.layers
+            ? LayersAndWork{.layers = replicated(*model_.layers, request.replicas, cluster)}
+            : read_model(request, cluster);
+    made_.emplace_back(request, std::make_shared<const LayersAndWork>(std::move(layers)));
     return made_.back().second;
   }
   /// nullptr if the model cannot be as the request wants it.
   const Layers* or_none(const Request& request) {
     if (request.model.format != ModelFormat::Pt2 || request.model.profile) return nullptr;
     try {
-      return of(request).get();
+      return &of(request)->layers;
     } catch (const ConfigError&) {
       return nullptr;  // exported for one size
     }
@@ -124,7 +131,23 @@ class LayersForRequests {
   const Model& model_;
   const Cluster& cluster_;
   std::mutex mutex_;
-  std::deque<std::pair<Request, std::shared_ptr<const Layers>>> made_;
+  std::deque<std::pair<Request, std::shared_ptr<const LayersAndWork>>> made_;
+};
+
+/// What plans are made of and with, as long as somebody may show them.
+struct MadePlans {
+  MadePlans(Model of, Cluster on, const Request& asked)
+      : model(std::move(of)), cluster(std::move(on)), request(asked), published(asked) {
+    published.calibration.clear();
+    used = as_measured(calibrated(cluster, request), request);
+    uncalibrated = as_measured(cluster, published);
+  }
+  Model model;
+  Cluster cluster;
+  Request request, published;  // the second without calibration
+  Cluster used, uncalibrated;  // as the pipeline has them
+  LayersForRequests layers{model, cluster};
+  EvaluatedCase evaluated;
 };
 
 /// Errors: RefusedWish, Stopped.
@@ -137,13 +160,32 @@ MeshAnswer choose(const MeshSettings& mesh, const RunOptions& options) try {
   throw RefusedWish("parallel", std::string("parallel: ") + error.what());
 }
 
-Planned planned_of(EvaluatedCase evaluated) {
-  static_cast<RecordedAnswer&>(evaluated.answer) = recorded_answer(evaluated);
-  Planned planned{std::move(evaluated.answer)};
-  planned.contestants.push_back(std::move(evaluated.planned[evaluated.chosen]));
-  for (Evaluation& baseline : evaluated.baselines)
-    planned.contestants.push_back(std::move(baseline));
+Planned planned_of(const EvaluatedCase& evaluated) {
+  Planned planned{evaluated.answer};
+  static_cast<RecordedAnswer&>(planned) = recorded_answer(evaluated);
+  planned.contestants.push_back(evaluated.planned[evaluated.chosen]);
+  for (const Evaluation& baseline : evaluated.baselines) planned.contestants.push_back(baseline);
   return planned;
+}
+
+/// The same files, those in memory written into the folder.
+PlanFiles on_disk(PlanFiles files, const std::filesystem::path& folder) {
+  const auto keep = [&](const std::filesystem::path& file, const std::string& name) {
+    if (!MemoryFile::is_one(file)) return file;
+    write_file(folder / name, read_file(file));
+    return std::filesystem::absolute(folder / name);
+  };
+  const bool archive = files.model.format == ModelFormat::Pt2;
+  files.model.file = keep(files.model.file, archive ? "model.pt2" : "model.csv");
+  if (files.model.skips) files.model.skips = keep(*files.model.skips, "skips.csv");
+  files.cluster = keep(files.cluster, "cluster.yaml").generic_string();
+  return files;
+}
+
+/// A picture or figure needs what was made.
+const EvaluatedCase& made(const Planned& planned) {
+  if (!planned.evaluated) throw RuntimeFault("there is nothing to show: no plan was searched");
+  return *planned.evaluated;
 }
 
 }  // namespace
@@ -183,17 +225,12 @@ Architecture load_architecture(const std::filesystem::path& file) {
 Planned plan(const Model& model, const Cluster& cluster, const Request& asked,
              const RunOptions& options) {
   const Request request = request_of(model, cluster, asked);
-  Request published = request;
-  published.calibration.clear();
-  LayersForRequests layers(model, cluster);
-  const Cluster figures = calibrated(cluster, request);
-  const Cluster used = as_measured(figures, request),
-                uncalibrated = as_measured(cluster, published);
-  const std::shared_ptr<const Layers> of_model = layers.of(request);
-  CaseInputs inputs{&request, of_model.get(), &used};
+  const auto made = std::make_shared<MadePlans>(model, cluster, request);
+  LayersForRequests& layers = made->layers;
+  CaseInputs inputs{&made->request, &layers.of(request)->layers, &made->used};
   if (request.plan_published) {
-    inputs.published_layers = layers.of(published).get();
-    inputs.published_cluster = &uncalibrated;
+    inputs.published_layers = &layers.of(made->published)->layers;
+    inputs.published_cluster = &made->uncalibrated;
   }
   check_case(inputs);
   const auto progress = [&](double share) {
@@ -201,13 +238,17 @@ Planned plan(const Model& model, const Cluster& cluster, const Request& asked,
     if (options.progress) options.progress(share);
   };
   const LayersOf of_request = [&](const Request& other) { return layers.or_none(other); };
-  EvaluatedCase evaluated = plan_case(inputs, of_request, kKeptPlans, options.threads, progress);
+  EvaluatedCase& evaluated = made->evaluated;
+  evaluated = plan_case(inputs, of_request, kKeptPlans, options.threads, progress);
   progress(1);
   simulate_cases({&evaluated, 1}, options.threads);
-  const std::shared_ptr<const Request> settled = evaluated.settled;
-  Planned planned = planned_of(std::move(evaluated));
-  planned.layers = layers.of(*settled);
-  if (!model.layers && !figures.file.empty())
+  const std::shared_ptr<const LayersAndWork> settled = layers.of(*evaluated.settled);
+  if (settled->work) evaluated.work = &*settled->work;
+  evaluated.published = &made->cluster;
+  Planned planned = planned_of(evaluated);
+  planned.layers = {settled, &settled->layers};
+  planned.evaluated = {made, &evaluated};
+  if (const Cluster figures = calibrated(cluster, request); !model.layers && !figures.file.empty())
     planned.files = plan_files(request.model, request.replicas, figures.file);
   return planned;
 }
@@ -234,11 +275,89 @@ Planned plan(const Request& request, const RunOptions& options) {
   return planned;
 }
 
+std::vector<AskedCase> cases_of(const std::string& config, const std::filesystem::path& file,
+                                const std::map<std::string, std::string>& file_names) {
+  Inputs inputs;
+  std::vector<AskedCase> cases;
+  Experiment experiment = parse_experiment(config, file, rules_of(inputs));
+  for (CaseConfig& asked : experiment.cases) {
+    for (const auto& [measured, key] : {std::pair{asked.cluster_measured, "cluster"},
+                                        std::pair{asked.profile_measured, "profile"},
+                                        std::pair{asked.measure, "engines.measure"}})
+      if (measured)
+        throw ConfigError(asked.place(key),
+                          std::string(key) + ": this library measures nothing; pfeife-exp does");
+    for (const auto& [key, name] : file_names) asked.file_names[key] = name;
+    cases.push_back(
+        {asked, inputs.as_published(asked), resolved_text(asked), inputs.digest(asked)});
+  }
+  return cases;
+}
+
+AskedCase request_of(const std::string& config, const std::filesystem::path& file,
+                     const std::map<std::string, std::string>& file_names) {
+  std::vector<AskedCase> cases = cases_of(config, file, file_names);
+  if (cases.size() != 1)
+    throw ConfigError({file.filename().string()}, "has " + std::to_string(cases.size()) +
+                                                      " cases, and one is asked for; give each "
+                                                      "key one value");
+  return std::move(cases.front());
+}
+
+std::vector<std::string> request_keys() { return config_keys(); }
+
+Planned load_plan(const std::filesystem::path& folder, const RunOptions& options) {
+  const std::filesystem::path file = folder / "plan.yaml";
+  must_exist(file);
+  const Plan saved = read_plan(file);
+  if (!saved.files)
+    throw ConfigError({file.string()},
+                      "names no files of its model and cluster, from which its costs follow; give "
+                      "it to plan() with both: plan: {file: ...}");
+  ModelFiles model = saved.files->model;
+  model.file = folder / model.file;
+  if (model.skips) model.skips = folder / *model.skips;
+  if (model.profile) model.profile = folder / *model.profile;
+  Request request{.replicas = saved.files->replicas, .plan = {.file = file}, .baselines = {}};
+  request.file_names = {{"model", saved.model}, {"cluster", saved.cluster}};
+  Planned planned = plan(load_model(std::move(model)), load_cluster(folder / saved.files->cluster),
+                         request, options);
+  planned.bound = saved.bound;
+  return planned;
+}
+
+CaseRecord record_of(const Planned& planned) {
+  const EvaluatedCase& evaluated = made(planned);
+  return record_of(evaluated, *evaluated.config);
+}
+
+std::string table(const Planned& planned, const ScreenOptions& options) {
+  return screen_table({record_of(planned)}, options);
+}
+
+std::string report(const Planned& planned) {
+  const EvaluatedCase& evaluated = made(planned);
+  const Request& request = *evaluated.config;
+  ReportInput input{.title = request.name, .cases = {record_of(planned)}};
+  const CaseRecord& record = input.cases.front();
+  for (const auto& [name, value] :
+       {std::pair{"Model", record.model}, std::pair{"Cluster", record.cluster},
+        std::pair{"Precision", to_string(request.training.precision)},
+        std::pair{"Optimizer", to_string(request.training.optimizer)},
+        std::pair{"Calibration", record.calibration},
+        std::pair{"Program", std::string("pfeife " PFEIFE_VERSION)}})
+    if (!value.empty()) input.facts.emplace_back(name, value);
+  input.drawings = {drawings_of(evaluated)};
+  input.clusters = {{record.cluster, *evaluated.planned.front().inputs.cluster}};
+  return report_html(input);
+}
+
 Pricer::Pricer(const Model& model, const Cluster& cluster, const Request& asked)
     : cluster_(cluster) {
   const Request request = request_of(model, cluster, asked);
   cluster_ = as_measured(calibrated(cluster, request), request);
-  layers_ = LayersForRequests(model, cluster).of(request);
+  const std::shared_ptr<const LayersAndWork> made = LayersForRequests(model, cluster).of(request);
+  layers_ = {made, &made->layers};
   const CaseInputs inputs{&request, layers_.get(), &cluster_};
   check_case(inputs);
   const Problem problem = settled_problem(inputs, request.plan.recompute);
@@ -275,8 +394,8 @@ std::vector<Priced> Pricer::price(std::vector<Choice> choices, std::size_t threa
   return priced;
 }
 
-Trace simulate(const PricedPlan& priced, const Cluster& cluster) {
-  const SimulationSettings settings;
+static Trace simulated(const PricedPlan& priced, const Cluster& cluster,
+                       const SimulationSettings& settings) {
   const Plan& plan = priced.plan;
   const DependencyGraph graph =
       dependencies(plan.schedule, stage_graph(priced.costs), plan.placement,
@@ -291,6 +410,16 @@ Trace simulate(const PricedPlan& priced, const Cluster& cluster) {
   return trace;
 }
 
+Trace simulate(const PricedPlan& priced, const Cluster& cluster) {
+  return simulated(priced, cluster, {});
+}
+
+Trace simulate(const Planned& planned, std::size_t contestant) {
+  const EvaluatedCase& evaluated = made(planned);
+  return simulated(planned.contestants.at(contestant).priced(),
+                   *evaluated.planned.front().inputs.cluster, evaluated.config->simulation);
+}
+
 void write_timeline(const Trace& trace, const std::filesystem::path& file) {
   write_file(file, timeline_svg(trace, {.title = file.stem().string()}));
 }
@@ -298,7 +427,7 @@ void write_timeline(const Trace& trace, const std::filesystem::path& file) {
 void save(const Planned& planned, const std::filesystem::path& folder, std::size_t contestant) {
   const PricedPlan& priced = planned.contestants.at(contestant).priced();
   Plan plan = priced.plan;
-  if (planned.files) plan.files = seen_from(*planned.files, folder);
+  if (planned.files) plan.files = seen_from(on_disk(*planned.files, folder), folder);
   write_plan_folder(folder, plan, priced.costs, *planned.layers);
   if (planned.certificate && contestant == 0)
     write_file(folder / "certificate.txt", certificate_text(*planned.certificate));

@@ -21,12 +21,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "planner/io/files/memory_file.h"
+#include "planner/io/plan/schedule_csv.h"
+#include "planner/io/results/results.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/machine/mesh_run.h"
@@ -37,10 +41,16 @@
 #include "planner/ir/request/check.h"
 #include "planner/ir/request/request.h"
 #include "planner/ir/result/answer.h"
+#include "planner/ir/result/case_record.h"
 #include "planner/ir/result/contestant.h"
 #include "planner/ir/result/priced.h"
 #include "planner/ir/result/step_norm.h"
 #include "planner/ir/trace/trace.h"
+#include "planner/schedule_tool/lifetimes.h"
+#include "planner/schedule_tool/verbs.h"
+#include "planner/schedules/families.h"
+#include "plots/screen/table.h"
+#include "plots/timeline/timeline.h"
 
 namespace pfeife {
 
@@ -68,6 +78,25 @@ Cluster load_cluster(const std::filesystem::path& file);
 Network load_hosts(const std::filesystem::path& file);
 Architecture load_architecture(const std::filesystem::path& file);
 
+/// A case of a config.
+struct AskedCase {
+  Request request;     ///< its `name` is the case's
+  Cluster cluster;     ///< of the config's file, with the values that the config replaces in it
+  std::string text;    ///< the case as YAML, defaults written out
+  std::string digest;  ///< of all that decides the case: its text, its files, this library
+};
+/// The cases of a config (configs/REFERENCE.md) as text: what pfeife-exp reads from a file. Paths
+/// in it are seen from the folder of `file`, which need not be there; messages have its name.
+/// `file_names`: as Request has them, of files whose paths say nothing. Errors: ConfigError, also
+/// for configs that measure, and for those of a mesh.
+std::vector<AskedCase> cases_of(const std::string& config, const std::filesystem::path& file,
+                                const std::map<std::string, std::string>& file_names = {});
+/// The same of a config with one case.
+AskedCase request_of(const std::string& config, const std::filesystem::path& file,
+                     const std::map<std::string, std::string>& file_names = {});
+/// Every key of a config by its path: "select_by", "training", "training.precision".
+std::vector<std::string> request_keys();
+
 /// How plan() works: of no account for what comes out.
 struct RunOptions {
   std::size_t threads = 1;
@@ -80,6 +109,8 @@ struct Stopped : std::exception {
   const char* what() const noexcept override { return "stopped"; }
 };
 
+struct EvaluatedCase;  // of no account for others
+
 /// What planning came to, with the plans themselves.
 struct Planned : Answer {
   std::optional<MeshRun> mesh = {};          ///< the chosen one, if one was asked for
@@ -88,6 +119,7 @@ struct Planned : Answer {
   /// Where the costs came from.
   std::shared_ptr<const Layers> layers = {};
   std::optional<PlanFiles> files = {};  ///< absolute paths; none if model or cluster is no file
+  std::shared_ptr<const EvaluatedCase> evaluated = {};  ///< what tables and reports show
 
   bool found() const { return contestants.front().possible(); }
   /// The planned one. Errors: RuntimeFault with the reason if nothing fits.
@@ -103,6 +135,18 @@ Planned plan(const Model& model, const Cluster& cluster, const Request& request 
 /// The same of the model and the cluster that the request names; of a mesh, if it asks for one: the
 /// mesh is chosen, and one pipeline of it planned. Errors: the same.
 Planned plan(const Request& request, const RunOptions& options = {});
+
+/// A plan from the folder in which it was saved, its costs computed anew from the files that it
+/// names, estimated and simulated. Errors: ConfigError, also if it names no files.
+Planned load_plan(const std::filesystem::path& folder, const RunOptions& options = {});
+
+/// The figures of every plan beside one another, with why and what would help: what a table shows.
+/// `planned` must have been found by plan() or load_plan().
+CaseRecord record_of(const Planned& planned);
+/// The table that pfeife-exp prints of a case.
+std::string table(const Planned& planned, const ScreenOptions& options = {});
+/// Its page, an HTML document that needs nothing else. Some megabytes for thousands of actions.
+std::string report(const Planned& planned);
 
 /// Prices the choices of a search of your own: ask for a batch, be told times and memory.
 ///
@@ -139,8 +183,11 @@ class Pricer {
 /// The step on links that are shared, by the simulator (SimGrid). Errors: RuntimeFault, also where
 /// there is no simulator.
 Trace simulate(const PricedPlan& priced, const Cluster& cluster);
+/// The step of one of the contestants as the request has it simulated, without jitter. `planned`
+/// must have been found by plan() or load_plan(). Errors: the same, also if there is no such plan.
+Trace simulate(const Planned& planned, std::size_t contestant = 0);
 
-/// The plan's step as a picture, true to scale. SVG.
+/// The plan's step as a picture, true to scale: what timeline_svg() draws. SVG.
 void write_timeline(const Trace& trace, const std::filesystem::path& file);
 
 /// Writes one of the contestants, the planned one unless another is named, into a folder:

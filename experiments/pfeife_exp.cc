@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "experiments/inputs/inputs.h"
+#include "experiments/inputs/rules.h"
 #include "experiments/machine/child.h"
 #include "experiments/machine/terminal.h"
 #include "experiments/measure/measure.h"
@@ -26,16 +27,12 @@
 #include "experiments/sweep/first_answer.h"
 #include "experiments/sweep/handed_plans.h"
 #include "experiments/sweep/sweep.h"
-#include "planner/cost/layers/linear_order.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/command_line.h"
 #include "planner/io/files/quantity.h"
-#include "planner/io/plan/plan_file.h"
-#include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/basics/printable.h"
 #include "planner/ir/basics/run_main.h"
 #include "planner/ir/result/result_engine.h"
-#include "planner/schedules/families.h"
 #include "plots/screen/columns.h"
 #include "plots/screen/grid.h"
 #include "plots/screen/shown_cases.h"
@@ -170,29 +167,6 @@ std::optional<CommandLine> read_command_line(int argc, char** argv) {
   line.sweep.quiet = found.contains("quiet");
   line.watch = found.contains("watch");
   return line;
-}
-
-ExperimentRules rules(Inputs& inputs) {
-  ExperimentRules rules;
-  for (const Family& family : families()) rules.families.push_back(family.name);
-  rules.orders = linear_orders();
-  rules.order_of_plan = [](const PlanSettings& plan) { return read_plan(*plan.file).linear_order; };
-  rules.training_of_plan = [](const PlanSettings& plan) { return read_plan(*plan.file).training; };
-  rules.devices = [&inputs](const CaseConfig& config) -> std::size_t {
-    if (config.cluster_measured) return std::max(1U, std::thread::hardware_concurrency());
-    return inputs.as_published(config).devices();
-  };
-  rules.device_kinds = [&inputs](const CaseConfig& config) {
-    std::vector<std::string> names;
-    for (const DeviceKind& kind : inputs.as_published(config).kinds) names.push_back(kind.name);
-    return names;
-  };
-  rules.ranks_and_microbatches = [](const PlanSettings& plan) {
-    const Schedule schedule =
-        plan.file ? read_plan(*plan.file).schedule : read_schedule_file(*plan.schedule);
-    return std::pair(schedule.ranks(), microbatch_count(schedule));
-  };
-  return rules;
 }
 
 void list_cases(const Experiment& experiment, Inputs& inputs, const SweepOptions& options) {
@@ -404,13 +378,14 @@ int run(int argc, char** argv) {
   if (!line) return 0;
   Inputs inputs;
   std::optional<Experiment> pipeline;
-  if (const auto parallel = read_parallel(line->config, line->settings, rules(inputs))) {
+  if (const auto parallel = read_parallel(line->config, line->settings, rules_of(inputs))) {
     if (line->asks_if_it_measures) return 1;
     pipeline = plan_mesh(*parallel, *line);
     if (!pipeline) return 3;
   }
-  Experiment experiment = pipeline ? *std::move(pipeline)
-                                   : read_experiment(line->config, line->settings, rules(inputs));
+  Experiment experiment = pipeline
+                              ? *std::move(pipeline)
+                              : read_experiment(line->config, line->settings, rules_of(inputs));
   if (line->asks_if_it_measures) return std::ranges::any_of(experiment.cases, measures) ? 0 : 1;
   if (line->sweep.out.empty()) line->sweep.out = std::filesystem::path("results") / experiment.name;
   place_measured_inputs(experiment, line->sweep.out);

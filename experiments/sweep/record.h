@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/plans/evaluated_case.h"
+#include "experiments/plans/case_record.h"
 #include "planner/io/experiment/experiment_config.h"
 #include "planner/io/results/results.h"
 
@@ -14,9 +14,6 @@ namespace pfeife {
 /// The record of the case of `config`: the chosen plan first, then the baselines.
 CaseRecord record_of(const EvaluatedCase& evaluated, const CaseConfig& config);
 
-/// The chosen plan and the baselines, those that cannot be left out.
-std::vector<Evaluation*> kept_plans(EvaluatedCase& evaluated);
-
 /// Writes FOLDER/<plan>/{plan.yaml, schedule.csv, split_points.json, schedule_torch.csv} of the
 /// kept plans, and certificate.txt, the proof of the bound (or that nothing fits), in
 /// FOLDER/planned; what earlier runs wrote of other plans goes. A cluster in whose file `values`
@@ -24,6 +21,6 @@ std::vector<Evaluation*> kept_plans(EvaluatedCase& evaluated);
 void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated,
                  const Replaced& values);
 /// Writes {timeline.svg, trace.json}, with the traces of all engines that ran.
-void write_drawings(const std::filesystem::path& folder, EvaluatedCase& evaluated);
+void write_drawings(const std::filesystem::path& folder, const EvaluatedCase& evaluated);
 
 }  // namespace pfeife

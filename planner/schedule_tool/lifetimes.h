@@ -1,5 +1,6 @@
 // How many microbatches a rank holds on to: between F and the gradient of its inputs, and between I
 // and W.
+//   trace.memory = tool::in_flight(trace);  // one microbatch, one byte
 #pragma once
 
 #include <cstddef>

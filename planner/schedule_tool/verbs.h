@@ -1,5 +1,8 @@
 // The verbs of pfeife-schedule as functions: text or values in, text out. The command line is read
 // in planner/pfeife_schedule.cc.
+//   const Schedule rows =
+//       tool::generate_schedule({.family = "1f1b", .ranks = 4, .microbatches = 8}, false);
+//   std::puts(tool::timing_text(tool::time_schedule(rows, {}, {}, {})).c_str());
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // The closing table: what each plan does in each case, for a terminal.
+//   std::puts(screen_table({record_of(planned)}, {.width = 120}).c_str());
 #pragma once
 
 #include <string>

@@ -3,6 +3,7 @@
 // Each rank has a lane for computation and a thin one for what it sends; under the rows the memory
 // of each rank. Estimate, simulation and measurement of one plan can stand above each other on one
 // time axis. Not drawn: idle causes (see the attribution in the report), traffic on single links.
+//   const std::string picture = timeline_svg(trace, {.title = "a step"});
 #pragma once
 
 #include <span>

@@ -339,5 +339,78 @@ TEST_F(Pfeife, RefusesWishesAsAConfigDoes) {
             "repetitions: 100, seed: 1}");
 }
 
+/// A config of a small search, with paths that are whole.
+std::string small_config(const std::string& more) {
+  return "version: 1\nmodel: " + (configs() / "models/tiny_gpt.pt2").string() +
+         "\ncluster: " + (configs() / "clusters/a100_sxm4_40gb_x8.yaml").string() +
+         "\nplan: {iterations: 20}\nbaselines: [1f1b]\n" + more;
+}
+
+// What a program asks for in a config's words, and shows of the answer, is what pfeife-exp does.
+TEST_F(Pfeife, ReadsAConfigsTextAndShowsItsTable) {
+  const std::string config =
+      small_config("training: {precision: tf32}\ncases: {devices: 2, microbatches: 4}\n");
+  const AskedCase asked = request_of(config, "same.yaml");
+  EXPECT_EQ(asked.request.training.precision, Precision::Tf32);
+  const Planned planned = plan(load_model(asked.request.model), asked.cluster, asked.request);
+  write("same.yaml", config);
+  const Outcome outcome = run({"same.yaml", "--out", "out"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string shown = table(planned);
+  EXPECT_THAT(outcome.out, HasSubstr(shown.substr(0, shown.rfind("\n\n"))));
+  EXPECT_EQ(
+      record_of(planned).plans.front().row.knobs,
+      case_from_json(read("out/devices=2,microbatches=4/case.json"))->plans.front().row.knobs);
+  // The pictures are those of its page.
+  const std::string page = report(planned), theirs = read("out/report.html");
+  const std::size_t figure = theirs.find("<figure"), end = theirs.find("</figure>", figure);
+  ASSERT_LT(end, theirs.size());
+  EXPECT_GT(end - figure, 1000u);
+  EXPECT_THAT(page, HasSubstr(theirs.substr(figure, end - figure)));
+}
+
+TEST_F(Pfeife, RefusesAConfigsTextWithItsPlace) {
+  const auto refusal = [](const std::string& config) -> std::string {
+    try {
+      request_of(config, "some/wish.yaml");
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal(small_config("training: {precision: tf33}\n")),
+              testing::AllOf(testing::StartsWith("wish.yaml:6:23: "), HasSubstr("tf32")));
+  EXPECT_THAT(refusal(small_config("cases: {devices: [1, 2]}\n")), HasSubstr("2 cases"));
+  EXPECT_THAT(refusal(small_config("engines: [measure]\n")), HasSubstr("pfeife-exp does"));
+  EXPECT_EQ(cases_of(small_config("cases: {devices: [1, 2]}\n"), "wish.yaml").size(), 2u);
+  const std::vector<std::string> keys = request_keys();
+  for (const char* key : {"devices", "training.precision", "plan.families", "simulation.queues"})
+    EXPECT_THAT(keys, testing::Contains(key));
+}
+
+// Two layers of 1 ms forward, 1 + 1 ms backward on two devices, one microbatch, messages for free:
+// 1 + 1 forward, input gradients 1, and 1 + 1 of the first stage's, beside the second's own.
+TEST_F(Pfeife, FilesInMemoryAndPlansFromFolders) {
+  const MemoryFile table(
+      "name,forward_ms,backward_input_ms,backward_weight_ms,output_bytes,parameter_bytes,"
+      "saved_bytes,weight_saved_bytes,temporary_bytes,output_ms\n"
+      "a,1,1,1,0,0,0,0,0,0\nb,1,1,1,0,0,0,0,0,0\n");
+  const Model model = load_model({.file = table.path(), .format = ModelFormat::Table});
+  const Cluster cluster = load_cluster(configs() / "clusters/laptop.yaml");
+  Request request{.microbatches = 1, .baselines = {}};
+  request.simulation.launch_overhead = Nanoseconds{0};
+  const Planned planned = plan(model, cluster, request);
+  EXPECT_EQ(step_time(planned.best().estimated), Nanoseconds{5'000'000});
+  EXPECT_EQ(simulate(planned), *planned.contestants.front().simulated);
+  save(planned, folder_ / "saved");
+  EXPECT_EQ(read("saved/model.csv"), read(table.path()));
+  EXPECT_TRUE(certify(folder_ / "saved").proven);
+  const Planned again = load_plan(folder_ / "saved");
+  EXPECT_EQ(again.best().plan.schedule, planned.best().plan.schedule);
+  EXPECT_EQ(again.best().estimated, planned.best().estimated);
+  EXPECT_EQ(again.bound, planned.bound);
+  EXPECT_THROW(load_plan(folder_ / "nowhere"), ConfigError);
+}
+
 }  // namespace
 }  // namespace pfeife

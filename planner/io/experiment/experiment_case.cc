@@ -278,6 +278,14 @@ const FieldList<Request>& experiment_keys() {
   return fields;
 }
 
+std::vector<std::string> config_keys() {
+  std::vector<std::string> keys;
+  for (const Section& section : sections(experiment_keys() + case_fields()))
+    for (const std::string& key : section.keys)
+      keys.push_back(section.key.empty() ? key : section.key + "." + key);
+  return keys;
+}
+
 CaseConfig read_case(const YamlNode& root, const FieldList<Request>& fields, ListContext& context) {
   CaseConfig config;
   context.config = &config;

@@ -175,10 +175,8 @@ std::optional<Nanoseconds> read_step_below(const YamlNode& root) {
   return step;
 }
 
-Experiment read_experiment(const std::filesystem::path& file,
-                           const std::vector<std::string>& settings, const ExperimentRules& rules) {
-  YamlDocument document = YamlDocument::read(file);
-  set_keys(document, settings);
+static Experiment experiment_of(const YamlDocument& document, const std::filesystem::path& file,
+                                const ExperimentRules& rules) {
   Experiment experiment;
   experiment.name = folder_name(file.stem().string());
   document.root().check_version(1);
@@ -213,6 +211,18 @@ Experiment read_experiment(const std::filesystem::path& file,
                             std::to_string(count) + " cases; write a config for each run");
   } while (advance(point, product));
   return experiment;
+}
+
+Experiment read_experiment(const std::filesystem::path& file,
+                           const std::vector<std::string>& settings, const ExperimentRules& rules) {
+  YamlDocument document = YamlDocument::read(file);
+  set_keys(document, settings);
+  return experiment_of(document, file, rules);
+}
+
+Experiment parse_experiment(std::string_view text, const std::filesystem::path& file,
+                            const ExperimentRules& rules) {
+  return experiment_of(YamlDocument::parse(text, file.filename().string()), file, rules);
 }
 
 }  // namespace pfeife

@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -83,6 +84,13 @@ struct ExperimentRules {
 /// the product of its cases, the last key of `cases` varying fastest. Errors: ConfigError.
 Experiment read_experiment(const std::filesystem::path& file,
                            const std::vector<std::string>& settings, const ExperimentRules& rules);
+/// The same of text at hand; paths in it are seen from the folder of `file`, whose name messages
+/// have.
+Experiment parse_experiment(std::string_view text, const std::filesystem::path& file,
+                            const ExperimentRules& rules);
+
+/// Every key of a config by its path: "select_by", "training", "training.precision".
+std::vector<std::string> config_keys();
 
 /// The keys at the top of the case's config with every default written out.
 std::vector<SweptKey> resolved(const CaseConfig& config);

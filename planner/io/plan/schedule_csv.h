@@ -1,6 +1,7 @@
 // Schedules as text files: one row a rank, cells separated by commas, as
 // torch.distributed.pipelining writes them. The cells themselves: planner/ir/schedule/action.h. No
 // header, no quotes, no blanks; LF or CRLF.
+//   std::puts(write_schedule(read_schedule("0F0,0B0", "rows.csv")).c_str());
 #pragma once
 
 #include <filesystem>

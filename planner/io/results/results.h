@@ -3,6 +3,7 @@
 //
 // Times in files are milliseconds with six decimals, so nothing is lost. Columns are described in
 // configs/REFERENCE.md.
+//   std::puts(to_json(record_of(planned)).c_str());
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,6 @@
 // A case as it is kept: what case.json and the report are made of.
+//   const CaseRecord record = record_of(planned);
+//   for (const PlanRecord& plan : record.plans) std::puts(plan.row.plan.c_str());
 #pragma once
 
 #include <compare>

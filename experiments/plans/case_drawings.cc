@@ -1,0 +1,98 @@
+#include "experiments/plans/case_drawings.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "experiments/plans/case_record.h"
+#include "experiments/plans/layer_ribbon.h"
+#include "experiments/plans/memory_contents.h"
+#include "experiments/plans/plan_figures.h"
+#include "planner/ir/result/result_engine.h"
+#include "plots/timeline/link_loads.h"
+#include "plots/timeline/memory_bars.h"
+#include "plots/timeline/partition.h"
+#include "plots/timeline/plans.h"
+#include "plots/timeline/rank_times.h"
+#include "plots/timeline/timeline.h"
+
+namespace pfeife {
+namespace {
+
+/// Both predictions look the same: no event is shifted by more than 0.5 % of the step, which two
+/// pictures side by side do not show.
+bool look_alike(const Trace& a, const Trace& b) {
+  const Nanoseconds visible = step_time(b) / 200;
+  const auto is_near = [&](Nanoseconds x, Nanoseconds y) {
+    return x - y <= visible && y - x <= visible;
+  };
+  return std::ranges::equal(a.events, b.events, [&](const Event& x, const Event& y) {
+    return is_near(x.start, y.start) && is_near(x.end, y.end);
+  });
+}
+
+/// The traces of a plan that are worth a panel each.
+std::vector<Trace> drawn_traces(const Evaluation& plan) {
+  std::vector<Trace> traces = traces_of(plan);
+  if (traces.size() > 1 && plan.simulated && look_alike(traces[0], traces[1]))
+    traces.erase(traces.begin());
+  return traces;
+}
+
+std::string timeline_of(const Evaluation& plan) {
+  if (!plan.possible()) return "";
+  return timeline_svg(drawn_traces(plan), {.title = schedule_name(row_of(plan)),
+                                           .subtitle = plan.inputs.config->name,
+                                           .memory_limits = plan.memory_limit});
+}
+
+}  // namespace
+
+std::vector<Trace> traces_of(const Evaluation& plan) {
+  std::vector<Trace> traces{plan.estimated};
+  if (plan.simulated) traces.push_back(*plan.simulated);
+  if (plan.measurement) traces.push_back(plan.measurement->trace);
+  return traces;
+}
+
+CaseDrawings drawings_of(const EvaluatedCase& evaluated) {
+  CaseDrawings drawings{.timelines = {timeline_of(evaluated.planned[evaluated.chosen])}};
+  for (const Evaluation& baseline : evaluated.baselines)
+    drawings.timelines.push_back(timeline_of(baseline));
+  std::vector<ComparedPlan> plans;
+  std::vector<PlanMemory> memory;
+  std::vector<const Evaluation*> kept = kept_plans(evaluated);
+  if (kept.empty()) return drawings;
+  // The order of the screen's table: the plan, then what fits, the fastest first.
+  const TraceSource engine = compared_engine(evaluated);
+  std::ranges::stable_sort(kept.begin() + 1, kept.end(), {}, [&](const Evaluation* plan) {
+    const std::optional<Nanoseconds> time = time_of(row_of(*plan), engine);
+    return std::tuple(!plan->fits(), !time, time);
+  });
+  for (const Evaluation* plan : kept) {
+    const std::string schedule = schedule_name(row_of(*plan));
+    const bool says_more = plan->name != plan->plan.spec.family;
+    const std::string name = says_more ? plan->name + ": " + schedule : schedule;
+    // One time axis: the engine that all of them have, and below it what was measured.
+    std::vector<const Trace*> drawn{plan->trace_of(engine)};
+    if (engine != TraceSource::Measured) drawn.push_back(plan->trace_of(TraceSource::Measured));
+    for (const Trace* trace : drawn)
+      if (trace != nullptr) plans.push_back({name, *trace, plan->fits()});
+    memory.push_back(
+        {name, memory_contents(plan->plan, plan->costs, autocast_copies(*plan, evaluated.work)),
+         plan->memory_limit});
+  }
+  PlansOptions options{.title = evaluated.config->name};
+  if (evaluated.answer.bound && engine != TraceSource::Measured)  // it is one on predictions
+    options.bound = evaluated.answer.bound->time;
+  drawings.plans = plans_svg(plans, options);
+  drawings.rank_times = rank_times_svg(plans, options.width);
+  drawings.memory = memory_bars_svg(memory, options.width);
+  const Evaluation& first = *kept.front();
+  Ribbon ribbon = layer_ribbon(*first.inputs.layers, *first.inputs.cluster, first.plan);
+  ribbon.name = memory.front().name;
+  drawings.partition = partition_svg(ribbon, options.width);
+  if (evaluated.faster_links) drawings.links = link_loads_svg(*first.simulated, options.width);
+  return drawings;
+}
+
+}  // namespace pfeife

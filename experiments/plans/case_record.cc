@@ -1,0 +1,190 @@
+#include "experiments/plans/case_record.h"
+
+#include <algorithm>
+
+#include "experiments/plans/plan_figures.h"
+#include "experiments/plans/reasons.h"
+#include "planner/cost/estimate/link_load.h"
+#include "planner/io/experiment/experiment_config.h"
+#include "planner/ir/result/result_engine.h"
+
+namespace pfeife {
+namespace {
+
+/// `links_bound`: of the simulation, where the search has one.
+void add_bound(const Bound& bound, const std::optional<Nanoseconds>& links_bound, ResultRow& row) {
+  row.lower_bound = bound.time;
+  if (bound.time.count() <= 0) return;
+  const auto gap = [](Nanoseconds time, Nanoseconds over) {
+    return static_cast<double>((time - over).count()) / static_cast<double>(over.count());
+  };
+  row.gap = gap(*row.estimate, bound.time);
+  if (row.simulate)
+    row.simulate_gap = gap(*row.simulate, std::max(bound.time, links_bound.value_or(bound.time)));
+}
+
+/// With what did not come from the search, which everything that shows a plan says.
+std::string knobs_of(const Evaluation& plan) {
+  const std::string text = knobs(plan.plan);
+  const bool given = plan.origin == Origin::PlanFile || plan.origin == Origin::ScheduleFile;
+  if (!given && plan.origin != Origin::Reference) return text;
+  const std::string mark = given ? "search=none" : "search=reference";
+  return text.empty() ? mark : mark + ", " + text;  // in front: the ends of long names are cut
+}
+
+std::optional<MeasuredRun> measured_run(const Evaluation& plan) {
+  constexpr std::size_t kShownActions = 5;
+  if (!plan.measure_failure.empty()) return MeasuredRun{.failure = plan.measure_failure};
+  if (!plan.measurement) return std::nullopt;
+  const Measurement& measurement = *plan.measurement;
+  MeasuredRun run;
+  for (const MeasuredStep& step : measurement.steps) run.steps += step.counts ? 1 : 0;
+  run.others = plan.others;
+  run.anew = plan.anew;
+  run.p5 = measurement.quantile(0.05);
+  run.p95 = measurement.quantile(0.95);
+  run.rounds = measurement.round_medians();
+  if (const MeasurementSettings& asked = plan.inputs.config->measurement; asked.rounds > 1)
+    run.interval_goal = asked.interval;
+  run.peak_memory = measurement.peak_memory;
+  run.furthest = furthest_actions(plan.predicted(), measurement.durations, kShownActions);
+  return run;
+}
+
+std::vector<StageCompute> stages_of(const Evaluation& plan) {
+  std::vector<StageCompute> stages;
+  for (std::size_t s = 0; s < plan.costs.stages.size(); ++s) {
+    const StageCost& cost = plan.costs.stages[s];
+    stages.push_back({plan.plan.placement.rank_of_stage[s], cost.forward,
+                      cost.backward_input + cost.backward_weight});
+  }
+  return stages;
+}
+
+/// The chosen plan, then the baselines.
+std::vector<const Evaluation*> plans_of(const EvaluatedCase& evaluated) {
+  std::vector<const Evaluation*> plans{&evaluated.planned[evaluated.chosen]};
+  for (const Evaluation& baseline : evaluated.baselines) plans.push_back(&baseline);
+  return plans;
+}
+
+/// `engine`: by which the case's plans are compared.
+PlanRecord plan_record(const Evaluation& plan, const EvaluatedCase& evaluated, TraceSource engine) {
+  PlanRecord record;
+  record.row = row_of(plan);
+  record.reason = plan.reason;
+  record.peak_memory = plan.plan.peak_memory;
+  record.memory_limit = plan.memory_limit;
+  if (!plan.possible()) return record;
+  const Trace* const trace = plan.trace_of(engine);
+  record.row.samples_per_s = samples_per_second(record.row, engine);
+  record.figures = figures_of(plan, evaluated, trace);
+  if (const auto& spread = plan.simulated_spread) {
+    record.simulate_p5 = spread->p5;
+    record.simulate_median = spread->median;
+  }
+  if (trace != nullptr) {
+    record.row.bubble = bubble(*trace);
+    for (std::size_t rank = 0; rank < trace->ranks; ++rank)
+      record.attribution.push_back(attribution(*trace, RankId{rank}));
+    record.critical_rank = critical_rank(*trace);
+  }
+  record.cut_names = plan.plan.cut_modules;
+  record.stages = stages_of(plan);
+  record.recomputes = plan.plan.recomputed.any();
+  record.measured = measured_run(plan);
+  return record;
+}
+
+std::optional<LinksRecord> links_of(const EvaluatedCase& evaluated) {
+  if (!evaluated.faster_links) return std::nullopt;
+  const Evaluation& plan = evaluated.planned[evaluated.chosen];
+  return LinksRecord{.links = link_uses(*plan.simulated),
+                     .slowed = slowed_messages(*plan.simulated, plan.costs),
+                     .faster = *evaluated.faster_links};
+}
+
+}  // namespace
+
+ResultRow row_of(const Evaluation& plan) {
+  const Request& config = *plan.inputs.config;
+  const ScheduleSpec& spec = plan.plan.spec;
+  ResultRow row;
+  row.case_name = config.name;
+  row.plan = plan.name;
+  row.family = spec.family;
+  row.devices = config.devices;
+  row.microbatches = config.microbatches;
+  row.microbatch_size = plan.inputs.layers->microbatch_size * config.replicas.count;
+  for (const Bytes limit : plan.memory_limit)
+    if (row.memory_limit.value == 0 || limit < row.memory_limit) row.memory_limit = limit;
+  if (!plan.possible()) return row;
+  row.stages_per_rank = spec.stages_per_rank;
+  row.cuts = plan.plan.partition.cuts;
+  row.knobs = knobs_of(plan);
+  row.estimate = step_time(plan.estimated);
+  if (plan.simulated) row.simulate = step_time(*plan.simulated);
+  if (plan.simulated_spread) row.simulate_p95 = plan.simulated_spread->p95;
+  if (const auto& spread = plan.estimated_spread) {
+    row.estimate_p5 = spread->p5;
+    row.estimate_median = spread->median;
+    row.estimate_p95 = spread->p95;
+  }
+  if (plan.measurement) row.measure = plan.measurement->step();
+  row.peak_memory = Bytes{0};
+  for (const Bytes peak : plan.plan.peak_memory) row.peak_memory = std::max(*row.peak_memory, peak);
+  row.feasible = plan.fits();
+  return row;
+}
+
+TraceSource compared_engine(const EvaluatedCase& evaluated) {
+  std::vector<ResultRow> rows;
+  for (const Evaluation* plan : plans_of(evaluated)) rows.push_back(row_of(*plan));
+  std::vector<const ResultRow*> compared;
+  for (const ResultRow& row : rows) compared.push_back(&row);
+  return compared_engine(compared);
+}
+
+CaseRecord record_of(const EvaluatedCase& evaluated, const Request& config) {
+  CaseRecord record;
+  static_cast<RecordedAnswer&>(record) = recorded_answer(evaluated);
+  record.name = config.name;
+  record.model = file_name(config, "model", config.model.file);
+  record.cluster = file_name(config, "cluster", config.cluster);
+  record.calibration = calibration_text(config);
+  record.digest = evaluated.digest;
+  const Evaluation& chosen = evaluated.planned[evaluated.chosen];
+  record.notes = chosen.inputs.layers->notes;
+  record.uncosted = chosen.inputs.layers->uncosted;
+  record.notes.insert(record.notes.end(), chosen.inputs.cluster->notes.begin(),
+                      chosen.inputs.cluster->notes.end());
+  const TraceSource engine = compared_engine(evaluated);
+  for (const Evaluation* plan : plans_of(evaluated))
+    record.plans.push_back(plan_record(*plan, evaluated, engine));
+  record.plans.front().row.search_s = evaluated.answer.seconds;
+  record.plans.front().row.candidates = evaluated.answer.candidates;
+  if (evaluated.answer.bound && chosen.possible()) {
+    add_bound(*evaluated.answer.bound, record.links_bound, record.plans.front().row);
+    record.bound_covers = covered_text(evaluated.answer);
+  }
+  for (const Priced& plan : evaluated.answer.front)
+    record.front.push_back({name_of(plan), plan.estimate, largest_peak(plan)});
+  record.choices = choices_of(evaluated);
+  record.links = links_of(evaluated);
+  return record;
+}
+
+std::vector<Evaluation*> kept_plans(EvaluatedCase& evaluated) {
+  std::vector<Evaluation*> plans{&evaluated.planned[evaluated.chosen]};
+  for (Evaluation& baseline : evaluated.baselines) plans.push_back(&baseline);
+  std::erase_if(plans, [](const Evaluation* plan) { return !plan->possible(); });
+  return plans;
+}
+
+std::vector<const Evaluation*> kept_plans(const EvaluatedCase& evaluated) {
+  std::vector<const Evaluation*> plans = plans_of(evaluated);
+  std::erase_if(plans, [](const Evaluation* plan) { return !plan->possible(); });
+  return plans;
+}
+
+}  // namespace pfeife
