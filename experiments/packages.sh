@@ -7,10 +7,10 @@ build_packages=(
   libyaml-cpp-dev nlohmann-json3-dev libzip-dev zlib1g-dev libssl-dev
   libboost-program-options-dev libfmt-dev libsimgrid-dev
 )
-# What tests/run needs besides (python3-venv: LibTorch comes as a Python package; Clp: an oracle for linear programs;
+# What tests/run needs besides (python3-venv: LibTorch comes as a Python package; python3-dev: ours; Clp: an oracle for linear programs;
 # Open MPI: ranks under a real mpirun; clang-format: version 14 in Debian 12; Chromium and
 # Poppler: open the report and read its print).
-test_packages=(libgtest-dev libgmock-dev libbenchmark-dev coinor-libclp-dev python3-venv openmpi-bin clang-format chromium poppler-utils)
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev coinor-libclp-dev python3-venv python3-dev openmpi-bin clang-format chromium poppler-utils)
 
 # say MESSAGE...: a line on standard error.
 say() { printf '%s\n' "$*" >&2; }

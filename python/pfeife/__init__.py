@@ -1,0 +1,40 @@
+"""Pfeife: pipeline-parallel training, planned, simulated and drawn.
+
+>>> import pfeife
+>>> plan = pfeife.plan("vit_g14.pt2", "a100_sxm4_40gb_x8", devices=4, microbatches=8, precision="tf32")
+>>> plan                       # the table; in a notebook with timeline and memory
+>>> plan.simulate().events     # numpy record array
+>>> pfeife.schedule("zbv", ranks=4, microbatches=8).svg(f=1, i=1, w=0.8)
+"""
+
+from ._config import Cluster, Model, cluster, cluster_names, layers, model, uniform_cluster
+from ._core import ConfigError, RuntimeFault
+from ._plan import Infeasible, Judgement, Plan, Price, Pricer, certify, load_plan, plan, sweep
+from ._schedule import Schedule, families, schedule
+from ._trace import Trace
+
+__version__ = "0.2.0"
+__all__ = [
+    "Cluster",
+    "ConfigError",
+    "Infeasible",
+    "Judgement",
+    "Model",
+    "Plan",
+    "Price",
+    "Pricer",
+    "RuntimeFault",
+    "Schedule",
+    "Trace",
+    "certify",
+    "cluster",
+    "cluster_names",
+    "families",
+    "layers",
+    "load_plan",
+    "model",
+    "plan",
+    "schedule",
+    "sweep",
+    "uniform_cluster",
+]

@@ -1,0 +1,301 @@
+"""From Python's values to the words of a config (configs/REFERENCE.md), which the library reads."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Union
+
+from . import _core
+
+PathLike = Union[str, "os.PathLike[str]"]
+CLUSTERS = Path(__file__).with_name("clusters")
+_PLAIN = re.compile(r"[A-Za-z0-9_./+-]([A-Za-z0-9_./ +%-]*[A-Za-z0-9_./+%-])?")
+
+
+def yaml(value: Any) -> str:
+    """The value as YAML in one line."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{yaml(key)}: {yaml(item)}" for key, item in value.items()) + "}"
+    if hasattr(value, "tolist"):  # of numpy
+        return yaml(value.tolist())
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, (str, os.PathLike)):
+        text = os.fspath(value)
+        return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+    if isinstance(value, Iterable):
+        return "[" + ", ".join(map(yaml, value)) + "]"
+    raise _core.ConfigError(f"a {type(value).__name__} cannot be a value of a config: {value!r}")
+
+
+class Source:
+    """Where a model or a cluster comes from: what a config says of it, and what has to be kept for that."""
+
+    def __init__(self, entry: Any, name: str = "", keep: Sequence[Any] = (), more: Mapping[str, Any] | None = None):
+        self.entry = entry
+        self.name = name
+        self.keep = list(keep)
+        self.more = dict(more or {})
+
+    def __repr__(self) -> str:
+        return f"<pfeife.{type(self).__name__} {self.name or self.entry}>"
+
+
+class Model(Source):
+    """A model: a file, bytes or layers (pfeife.model, pfeife.layers)."""
+
+
+class Cluster(Source):
+    """Devices and their links (pfeife.cluster, pfeife.uniform_cluster)."""
+
+
+def model(
+    source: PathLike | bytes,
+    *,
+    format: str | None = None,
+    name: str | None = None,
+    skips: PathLike | None = None,
+    profile: PathLike | None = None,
+    operators: Mapping[str, Any] | None = None,
+    time_unit: str | None = None,
+) -> Model:
+    """A model's file, or its bytes.
+
+    source: an archive of torch.export (.pt2), a layer table (.csv), or a published profile; or the bytes of an archive
+        or a table.
+    format: "pt2", "table", "pipedream" or "piper"; known by itself of names that end in .pt2 or .csv, and of bytes.
+    name: for tables and messages, of bytes.
+    skips: CSV of values that pass over layers, for a layer table. profile: measured times of an archive's operators.
+    operators: costs of operators that are not known. time_unit: what the times of a piper profile count, "1 ms".
+    """
+    keep = []
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        content = bytes(source)
+        keep.append(_core.MemoryFile(content))
+        format = format or ("pt2" if content.startswith(b"PK") else "table")
+        name = name or "model"
+        file = keep[0].path
+    else:
+        file = os.fspath(source)
+        name = name or ""
+        format = format or {".pt2": "pt2", ".csv": "table"}.get(Path(file).suffix)
+    entry: Any = file
+    if format:
+        entry = {"file": file, "format": format, **({"time_unit": time_unit} if time_unit else {})}
+    more = {"skips": skips, "profile": profile, "operators": operators}
+    return Model(entry, name, keep, {key: value for key, value in more.items() if value is not None})
+
+
+def layers(
+    forward_ms: Sequence[float],
+    backward_input_ms: Sequence[float],
+    backward_weight_ms: Sequence[float],
+    *,
+    names: Sequence[str] | None = None,
+    output_bytes: Sequence[int] | int = 0,
+    parameter_bytes: Sequence[int] | int = 0,
+    saved_bytes: Sequence[int] | int = 0,
+    weight_saved_bytes: Sequence[int] | int = 0,
+    temporary_bytes: Sequence[int] | int = 0,
+    optimizer_ms: Sequence[float] | float | None = None,
+    output_ms: Sequence[float] | float | None = None,
+    skips: Iterable[tuple[str, str, str, int]] = (),
+    name: str = "layers",
+) -> Model:
+    """A model of layers at hand, each [layer] in order of execution; a single value holds for all.
+
+    Times are ms of one microbatch, on any device: forward, gradients of inputs, gradients of weights, optimizer step,
+    and how long the output takes to the next stage (else the links say it). Bytes: what a cut after the layer sends
+    forward (and as much gradient back), the weights, what is kept from forward to backward, from backward-input to
+    backward-weight, and held besides while a pass runs.
+    skips: (value, from, to, bytes) by names of layers, a value of `from` that `to` reads.
+    """
+    count = len(forward_ms)
+    columns: dict[str, Any] = {
+        "name": names if names is not None else [f"layer{i}" for i in range(count)],
+        "forward_ms": forward_ms,
+        "backward_input_ms": backward_input_ms,
+        "backward_weight_ms": backward_weight_ms,
+        "output_bytes": output_bytes,
+        "parameter_bytes": parameter_bytes,
+        "saved_bytes": saved_bytes,
+        "weight_saved_bytes": weight_saved_bytes,
+        "temporary_bytes": temporary_bytes,
+        "optimizer_ms": optimizer_ms,
+        "output_ms": output_ms,
+    }
+    table = {}
+    for key, values in columns.items():
+        if values is None:
+            continue
+        listed = list(values) if hasattr(values, "__len__") else [values] * count
+        if len(listed) != count:
+            raise _core.ConfigError(f"{key} has {len(listed)} values, and there are {count} layers (forward_ms)")
+        table[key] = listed
+    keep = [_core.MemoryFile(_csv(table, zip(*table.values())))]
+    more = {}
+    skipped = list(skips)
+    if skipped:
+        keep.append(_core.MemoryFile(_csv(["value", "from", "to", "bytes"], skipped)))
+        more["skips"] = keep[1].path
+    return Model({"file": keep[0].path, "format": "table"}, name, keep, more)
+
+
+def _csv(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    for row in rows:
+        writer.writerow([f"{cell:.15g}" if isinstance(cell, float) else cell for cell in row])
+    return text.getvalue().encode()
+
+
+def cluster_names() -> list[str]:
+    """The clusters that come with Pfeife."""
+    return sorted(file.stem for file in CLUSTERS.glob("*.yaml"))
+
+
+def cluster(source: PathLike | Mapping[str, Any], *, set: Mapping[str, Any] | None = None) -> Cluster:
+    """Devices and their links.
+
+    source: the name of a cluster that comes with Pfeife (pfeife.cluster_names()), a file, or what such a file says
+        as a dictionary (configs/clusters/README.md).
+    set: values that replace those of the file, by the paths of their keys: {"links.nic.bandwidth": "50 GB/s"}.
+    """
+    keep = []
+    name = ""
+    if isinstance(source, Mapping):
+        content = {"version": 1, **source}
+        name = str(content.get("name", "cluster"))
+        text = "".join(f"{key}: {yaml(value)}\n" for key, value in content.items())
+        keep.append(_core.MemoryFile(text.encode()))
+        file = keep[0].path
+    else:
+        file = os.fspath(source)
+        named = CLUSTERS / f"{file}.yaml"
+        if named.exists() and "/" not in file:
+            file, name = str(named), file
+        elif not Path(file).exists() and Path(file).suffix != ".yaml" and "/" not in file:
+            known = cluster_names()
+            nearest = difflib.get_close_matches(file, known, 1)
+            raise _core.ConfigError(
+                f"cluster: there is none called {file!r}"
+                + (f"; did you mean {nearest[0]!r}?" if nearest else "")
+                + f" It is a file, a dictionary, or one of {', '.join(known)}"
+            )
+    return Cluster({"file": file, "set": dict(set)} if set else file, name, keep)
+
+
+def uniform_cluster(
+    devices: int,
+    *,
+    memory: str = "80 GiB",
+    bandwidth: str = "200 GB/s",
+    latency: str = "10 us",
+    **kind: Any,
+) -> Cluster:
+    """Equal devices, each with one full-duplex port to all the others: enough for models whose layers have times.
+
+    kind: further keys of the device kind (peak, memory_bandwidth, gemm_efficiency, kernel_overhead, ...), which times
+        made from an archive need.
+    """
+    return cluster(
+        {
+            "name": f"uniform_x{devices}",
+            "device_kinds": {"device": {"memory": memory, **kind}},
+            "devices": [{"kind": "device", "count": devices}],
+            "links": [{"name": "port", "per": "device", "bandwidth": bandwidth, "duplex": "full"}],
+            "routes": [{"over": "port", "latency": latency}],
+        }
+    )
+
+
+_CASE_KEYS = ("devices", "microbatches")
+# Sections whose keys are keywords by themselves, too.
+_SECTIONS = ("training", "plan", "simulation")
+
+
+def _places() -> dict[str, tuple[str, ...]]:
+    """Where a keyword stands in a config: ("training", "precision")."""
+    places: dict[str, tuple[str, ...]] = {}
+    for key in _core.keys():
+        section, _, leaf = key.partition(".")
+        if leaf and section in _SECTIONS:
+            places.setdefault(leaf, (section, leaf))
+    for key in _core.keys():
+        if "." not in key and key not in ("version", "cases", "model", "cluster", "measurement", "step_below"):
+            places[key] = (key,)
+    for key in _CASE_KEYS:
+        places[key] = ("cases", key)
+    places["cases"] = ("cases",)
+    return places
+
+
+PLACES = _places()
+
+
+class Asked:
+    """A config made of keywords: its text, the names of what has no file, and what must be kept for it."""
+
+    def __call__(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """The library's work on it; mistakes call what has no file by its name."""
+        try:
+            return work(*arguments)
+        except _core.ConfigError as error:
+            said = str(error)
+            for path, name in self.called.items():
+                said = said.replace(path, name)
+            raise _core.ConfigError(said) from None
+
+    def __init__(self, of_model: Any, of_cluster: Any, keywords: Mapping[str, Any]):
+        self.keep: list[Any] = []
+        self.names: dict[str, str] = {}
+        self.called: dict[str, str] = {}
+        content: dict[str, Any] = {"version": 1}
+        for key, value, kind in (("model", of_model, Model), ("cluster", of_cluster, Cluster)):
+            if not isinstance(value, kind):
+                value = model(value) if kind is Model else cluster(value)
+            self.keep += value.keep
+            self.called.update({file.path: value.name for file in value.keep})
+            if value.name:
+                self.names[key] = value.name
+            content[key] = value.entry
+            content.update(value.more)
+        for key, value in keywords.items():
+            if value is None:
+                continue
+            if hasattr(value, "_text_for_config"):  # a schedule at hand
+                self.keep.append(_core.MemoryFile(value._text_for_config().encode()))
+                value = self.keep[-1].path
+                self.called[value] = "schedule"
+                self.names["plan.schedule"] = "schedule"
+            place = PLACES.get(key)
+            if place is None:
+                nearest = difflib.get_close_matches(key, PLACES, 1)
+                raise _core.ConfigError(
+                    f"unknown keyword {key!r}"
+                    + (f"; did you mean {nearest[0]!r}?" if nearest else "")
+                    + " Keywords are the keys of a config: "
+                    + ", ".join(sorted(PLACES))
+                )
+            if len(place) == 1 and isinstance(value, Mapping) and isinstance(content.get(key), dict):
+                content[key].update(value)
+            elif len(place) == 1:
+                content[key] = dict(value) if isinstance(value, Mapping) else value
+            else:
+                section = content.setdefault(place[0], {})
+                if not isinstance(section, dict):
+                    raise _core.ConfigError(f"{key} and {place[0]}: {section!r} cannot both be said")
+                section[place[1]] = value
+        self.text = "".join(f"{key}: {yaml(value)}\n" for key, value in content.items())

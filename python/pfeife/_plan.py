@@ -1,0 +1,310 @@
+"""Plans: searched, swept, loaded, priced."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+
+from . import _core
+from ._config import Asked, PathLike
+from ._schedule import Schedule
+from ._trace import Trace
+
+Progress = Union[bool, Callable[[float], Any]]
+
+
+class Infeasible(Exception):
+    """Nothing fits into the devices' memory. The message says which rank lacks how much, and what would help.
+
+    helps: (change, what then fits) that were tried, the fastest first. record: all that is known, as Plan.record.
+    """
+
+    def __init__(self, message: str, helps: list[tuple[str, str]], record: dict[str, Any]):
+        super().__init__(message)
+        self.helps = helps
+        self.record = record
+
+
+class Judgement(NamedTuple):
+    """What the judge says, who shares no code with the search."""
+
+    proven: bool  #: all that the plan says, of costs computed anew from its files
+    text: str
+
+
+class Plan:
+    """A plan, beside the baselines that it is compared with. In a notebook: table, timeline, memory.
+
+    name: "planned", or the baseline's. title: its schedule, "zb_greedy, V=3".
+    step: ms, simulated unless the request leaves that out. bound: ms, no plan of the class that `bound_covers` names has
+        a smaller estimate; None = not known. gap: how far the step is above it, a share.
+    peaks, limits: [rank] bytes, estimated; what a device has less its reserve.
+    cuts: indices of layers, each the last one before a cut. cut_modules: their names. rank_of_stage: [stage].
+    record: every figure of the table and the report, as case.json has it (configs/reference/results.md).
+    """
+
+    def __init__(self, core: _core.Planned, keep: Sequence[Any] = (), contestant: int = 0):
+        self._core = core
+        self._keep = list(keep)
+        self._number = contestant
+        self._one = core.contestants[contestant]
+        self.name: str = self._one.name
+        self.title: str = self._one.title
+        self.fits: bool = self._one.fits
+        self.cuts: list[int] = self._one.cuts
+        self.cut_modules: list[str] = self._one.cut_modules
+        self.rank_of_stage: list[int] = self._one.rank_of_stage
+        self.device_of_rank: list[int] = self._one.device_of_rank
+        self.peaks = np.array(self._one.peaks, dtype=np.int64)
+        self.limits = np.array(self._one.limits, dtype=np.int64)
+        self.bound: float | None = core.bound
+        self.bound_covers: str = core.bound_covers
+
+    @property
+    def step(self) -> float:
+        return self._one.predicted.step
+
+    @property
+    def gap(self) -> float | None:
+        return self.step / self.bound - 1 if self.bound else None
+
+    @property
+    def schedule(self) -> Schedule:
+        """Lowered: with transfers, reductions and optimizer steps."""
+        return Schedule(self._one.schedule)
+
+    @property
+    def estimated(self) -> Trace:
+        """The step where transfers never contend."""
+        return Trace(self._one.estimated, limits=self._one.limits)
+
+    def simulate(self) -> Trace:
+        """The step on links that are shared, by the simulator. Errors: RuntimeFault."""
+        core = self._one.simulated or self._core.simulate(self._number)
+        return Trace(core, limits=self._one.limits)
+
+    @property
+    def baselines(self) -> dict[str, Plan]:
+        """The plans that it is compared with, those that cannot be left out."""
+        return {
+            one.name: Plan(self._core, self._keep, number)
+            for number, one in enumerate(self._core.contestants)
+            if number > 0 and one.possible
+        }
+
+    @property
+    def record(self) -> dict[str, Any]:
+        record: dict[str, Any] = json.loads(self._core.record)
+        return record
+
+    def table(self, *, verbose: bool = False, width: int | None = None, colour: bool = False) -> str:
+        """What pfeife-exp prints. verbose: also why the plan is the plan, and the memory of each device."""
+        width = width or shutil.get_terminal_size((100, 24)).columns
+        return self._core.table(max(width, 60), colour, verbose)
+
+    def timeline_svg(self, *, width: int = 1200) -> str:
+        """The predicted step, true to scale, with the memory of each rank. SVG."""
+        return Trace(self._one.predicted, limits=self._one.limits).svg(self.title, width=width)
+
+    def report(self) -> str:
+        """The case's page as pfeife-exp writes it, an HTML document that needs nothing else."""
+        return self._core.report()
+
+    def save(self, folder: PathLike) -> None:
+        """Writes plan.yaml, schedule.csv, certificate.txt and what torch.distributed.pipelining needs.
+
+        pfeife-run, pfeife-schedule and load_plan() take the folder.
+        """
+        self._core.save(Path(folder), self._number)
+
+    def certify(self, threads: int | None = None) -> Judgement:
+        """Has the proof of the bound checked. Errors: ConfigError, also where there is none."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.save(folder)
+            return certify(folder, threads)
+
+    def __repr__(self) -> str:
+        return self.table().rstrip("\n")
+
+    def _repr_svg_(self) -> str:
+        return self.timeline_svg()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.table(width=120))}</pre>{self.timeline_svg()}"
+
+
+def _threads(threads: int | None) -> int:
+    return threads or len(os.sched_getaffinity(0))
+
+
+def _shown(progress: Progress, name: str = "") -> Callable[[float], Any] | None:
+    if not progress:
+        return None
+    if callable(progress):
+        return progress
+
+    def show(share: float) -> None:
+        end = "\n" if share >= 1 else ""
+        print(f"\r{name}{share:5.0%}", end=end, file=sys.stderr, flush=True)
+
+    return show
+
+
+def _infeasible(core: _core.Planned) -> Infeasible:
+    record = json.loads(core.record)
+    tried = record.get("tried") or []
+    helps = [(one["change"], core.helps[i]) for i, one in enumerate(tried) if core.helps[i]]
+    lines = [core.contestants[0].reason, *(f"  would help: {change}: {then}" for change, then in helps)]
+    return Infeasible("\n".join(lines), helps, record)
+
+
+def plan(
+    model: Any,
+    cluster: Any,
+    *,
+    threads: int | None = None,
+    progress: Progress = False,
+    **request: Any,
+) -> Plan:
+    """Chooses cuts, schedule and order together.
+
+    model: a file, bytes, pfeife.model(...) or pfeife.layers(...). cluster: a name, a file, pfeife.cluster({...}).
+    request: every key of a config by its own name (configs/REFERENCE.md), those of `training`, `plan` and `simulation`
+        also by themselves: devices=4, microbatches=8, precision="tf32", families=["1f1b"], recompute="none",
+        launch_overhead="5 us", parallel={"dp": 2}, plan={"devices": [1, 0]}.
+    threads: absent, all cores. progress: True, or called with the share of the search that is done.
+
+    Other threads run meanwhile, and may plan, too; equal requests give equal plans. Ctrl-C ends the call at once.
+    Errors: ConfigError for what cannot be asked for; Infeasible if nothing fits, with what would help.
+    """
+    asked = Asked(model, cluster, request)
+    core = asked(_core.plan, asked.text, "", asked.names, _threads(threads), _shown(progress))
+    if not core.found:
+        raise _infeasible(core)
+    return Plan(core, asked.keep)
+
+
+def load_plan(folder: PathLike, threads: int | None = None) -> Plan:
+    """A saved plan, its costs computed anew from the files that it names. Errors: ConfigError."""
+    return Plan(_core.load_plan(Path(folder), _threads(threads)))
+
+
+def certify(folder: PathLike, threads: int | None = None) -> Judgement:
+    """What the judge says of a saved plan. Errors: ConfigError, also for what is refused."""
+    return Judgement(*_core.certify(Path(folder), _threads(threads)))
+
+
+def sweep(
+    model: Any,
+    cluster: Any,
+    *,
+    folder: PathLike | None = None,
+    progress: bool = False,
+    threads: int | None = None,
+    frame: bool | None = None,
+    **request: Any,
+) -> Any:
+    """Plans every case: each of the devices with each of the microbatches, and of the further lists in `cases`.
+
+    devices=[2, 4, 8], microbatches=[8, 16], cases={"training.precision": ["tf32", "bf16_amp"]}; other keywords as of
+    plan(). folder: cases and their plans are kept there, and those that are there already are not computed again.
+    Gives a row a case and plan, the columns of results.csv: a pandas.DataFrame, or dictionaries where there is no
+    pandas or frame is False. Cases that nothing fits have a row, with feasible False.
+    """
+    asked = Asked(model, cluster, request)
+    cases = asked(_core.cases, asked.text, asked.names)
+    records = []
+    for number, (name, digest) in enumerate(cases, 1):
+        kept = Path(folder) / name / "case.json" if folder is not None else None
+        record = _kept(kept, digest)
+        if record is None:
+            shown = _shown(progress, f"{number}/{len(cases)} {name} ")
+            core = asked(_core.plan, asked.text, name, asked.names, _threads(threads), shown)
+            record = core.record
+            if kept is not None:
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                if core.found:
+                    core.save(kept.parent / "planned", 0)
+                new = kept.with_suffix(".new")
+                new.write_text(json.dumps({"digest": digest, "record": json.loads(record)}))
+                new.replace(kept)
+        records.append(record)
+    rows = [_values(row) for row in csv.DictReader(io.StringIO(_core.results_csv(records)))]
+    if frame is not False:
+        try:
+            import pandas
+        except ImportError:
+            if frame:
+                raise
+        else:
+            return pandas.DataFrame(rows)
+    return rows
+
+
+def _kept(file: Path | None, digest: str) -> str | None:
+    try:
+        kept = json.loads(file.read_text()) if file else {}
+    except (OSError, ValueError):
+        return None
+    return json.dumps(kept["record"]) if kept.get("digest") == digest else None
+
+
+def _values(row: Mapping[str, str]) -> dict[str, Any]:
+    def value(text: str) -> Any:
+        if not text:
+            return None
+        for kind in (int, float):
+            try:
+                return kind(text)
+            except ValueError:
+                pass
+        return text
+
+    return {key: value(text) == 1 if key == "feasible" else value(text) for key, text in row.items()}
+
+
+class Price(NamedTuple):
+    """What a choice costs. step: ms, estimated. peaks: [rank] bytes. fits: into the memory of every device."""
+
+    step: float
+    peaks: np.ndarray
+    fits: bool
+
+
+class Pricer:
+    """For a search of your own: ask for a batch of choices, be told times and memory.
+
+    layers: (name, may be cut after) in order. schedules: the choices of the families that the request allows, without
+    cuts. limits: [rank] bytes.
+    """
+
+    def __init__(self, model: Any, cluster: Any, **request: Any):
+        """As plan()."""
+        asked = Asked(model, cluster, request)
+        self._keep = asked.keep
+        self._core = asked(_core.Pricer, asked.text, asked.names)
+        self.layers: list[tuple[str, bool]] = self._core.layers
+        self.schedules: list[dict[str, Any]] = self._core.schedules
+        self.limits = np.array(self._core.limits, dtype=np.int64)
+
+    def price(self, choices: Iterable[Mapping[str, Any]], *, threads: int | None = None) -> list[Price]:
+        """[choice] of {"family": "1f1b", "cuts": [12, 25, 38]}, with stages_per_rank, loop_batch, prefetch, recompute.
+
+        cuts: as Plan.cuts, one less than stages. Errors: ConfigError of the first choice that cannot be.
+        """
+        told = self._core.price([dict(one) for one in choices], _threads(threads))
+        return [
+            Price(step, np.array(peaks, dtype=np.int64), bool(np.all(np.array(peaks) <= self.limits)))
+            for step, peaks in told
+        ]

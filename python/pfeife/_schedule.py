@@ -1,0 +1,136 @@
+"""Schedules: who does what in which order, in the grammar of torch.distributed.pipelining."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Union
+
+from . import _core
+from ._trace import Trace
+
+Times = Union[float, Sequence[float]]
+
+
+def _costs(costs: dict[str, Times]) -> str:
+    """As pfeife-schedule takes them: "f=1:2,w=0.8"."""
+
+    def text(value: Times) -> str:
+        values = value if isinstance(value, Sequence) else [value]
+        return ":".join(format(float(one), ".15g") for one in values)
+
+    return ",".join(f"{key}={text(value)}" for key, value in costs.items())
+
+
+class Schedule:
+    """The rows of a schedule: row r is what rank r does, in that order.
+
+    cells: [rank][position] "0F0", "1B2", "(4F4;3B0)OVERLAP_F_B", "" for nothing: stage, action, microbatch. A plain
+        list, to be edited; what uses it reads it anew. F forward, B backward, I and W its gradients of inputs and of
+        weights.
+    """
+
+    def __init__(self, cells: str | Sequence[Sequence[str]]):
+        """Of cells, or of a CSV text. Errors: ConfigError with row and column of the first cell that is no action."""
+        text = cells if isinstance(cells, str) else _csv(cells)
+        self.cells: list[list[str]] = _core.parse(text)
+
+    @property
+    def ranks(self) -> int:
+        return len(self.cells)
+
+    def text(self) -> str:
+        """CSV, a line a rank: what Schedule() and pfeife-schedule read, and torch as far as it knows the actions."""
+        return _csv(_core.parse(_csv(self.cells)))
+
+    _text_for_config = text
+
+    def violations(self, queues: str = "none", blocking: bool = False) -> str:
+        """What is wrong with it, with the grid around the first mistake; "" if nothing is.
+
+        queues: "none", "edge", "pair" or "rank": order of its transfers. blocking: SEND and RECV hold their rank.
+        """
+        return _core.violations(_csv(self.cells), queues, blocking)
+
+    def lower(self, *, for_torch: bool = False, **costs: Times) -> Schedule:
+        """With transfers, reductions and optimizer steps, in the order of these costs (as of time()).
+
+        for_torch: as torch.distributed.pipelining places and reads them. Errors: ConfigError if it cannot run.
+        """
+        return Schedule(_core.lower(_csv(self.cells), _costs(costs), for_torch))
+
+    def time(self, *, queues: str = "none", launch: float = 0.0, **costs: Times) -> Trace:
+        """The step under given costs, estimated; its memory counts microbatches in flight.
+
+        costs: f, i, w (or b = i + w), optimizer, transfer in ms, one number or one a stage; overlap, a factor.
+        launch: overhead of every action, ms. Errors: ConfigError if it cannot run.
+        """
+        return Trace(_core.time(_csv(self.cells), _costs(costs), queues, float(launch)), counts=True)
+
+    def svg(self, title: str = "", width: int = 1200, **costs: Times) -> str:
+        """The step under given costs as a picture, true to scale. SVG."""
+        return self.time(queues="none", launch=0.0, **costs).svg(title, width=width)
+
+    def grid(self) -> str:
+        """A grid of unit times: F and I and W take one, B takes two."""
+        return _core.grid(_csv(self.cells))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schedule) and self.cells == other.cells
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        try:
+            return self.grid()
+        except _core.ConfigError:
+            return self.text()
+
+    def _repr_svg_(self) -> str | None:
+        try:
+            return self.svg()
+        except _core.ConfigError:
+            return None
+
+
+def _csv(cells: Sequence[Sequence[str]]) -> str:
+    return "".join(",".join(row) + "\n" for row in cells)
+
+
+def schedule(
+    family: str,
+    *,
+    ranks: int,
+    microbatches: int,
+    stages_per_rank: int | None = None,
+    loop_batch: int | None = None,
+    prefetch: int | Sequence[int] = (),
+    most_in_flight: int | Sequence[int] = (),
+    **costs: Times,
+) -> Schedule:
+    """The compute-only schedule of a family (pfeife.families()).
+
+    stages_per_rank: V; absent, as few as the family takes. loop_batch, prefetch: of `looped`.
+    costs, most_in_flight: of families whose order is built for costs (zb_greedy): f, i, w, b, transfer in ms; how many
+        microbatches a rank holds at most between F and I. Errors: ConfigError with the nearest valid values.
+    """
+
+    def listed(value: int | Sequence[int]) -> list[int]:
+        return [value] if isinstance(value, int) else list(value)
+
+    return Schedule(
+        _core.generate(
+            family,
+            ranks,
+            microbatches,
+            stages_per_rank,
+            loop_batch,
+            listed(prefetch),
+            _costs(costs),
+            listed(most_in_flight),
+        )
+    )
+
+
+def families() -> dict[str, str]:
+    """Every schedule family, and what it accepts."""
+    return dict(_core.families())

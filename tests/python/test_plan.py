@@ -1,0 +1,264 @@
+"""Plans: what is asked for, what is shown, what is refused, and that others can work meanwhile."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pfeife
+
+QUICK = dict(iterations=20, baselines=["1f1b"])
+
+
+def two_layers(**more):
+    """Two layers of 1 ms forward and 1 + 1 ms backward, whose messages take no time."""
+    return pfeife.layers([1, 1], [1, 1], [1, 1], output_ms=0, **more)
+
+
+def two_devices(**more):
+    return pfeife.uniform_cluster(2, memory="1 GiB", **more)
+
+
+# One microbatch: forward 1 + 1, input gradients 1 + 1 (the first layer's weights beside nothing), weights 1.
+def test_a_step_done_by_hand():
+    plan = pfeife.plan(two_layers(), two_devices(), microbatches=1, launch_overhead="0 us", baselines=["gpipe"])
+    assert plan.estimated.step == 5
+    assert plan.step == 5
+    assert plan.bound == 5 and plan.gap == 0
+    assert plan.cuts == [0] and plan.cut_modules == ["layer0"]
+    assert set(plan.baselines) == {"gpipe"}
+    assert plan.baselines["gpipe"].step == 6  # B in one piece: 1 + 1 + 2 + 2
+    events = plan.estimated.events
+    forward = events[events.action == "0F0"]
+    assert forward.start.tolist() == [0] and forward.end.tolist() == [1_000_000]
+    assert set(events.kind) <= {"compute", "transfer", "optimizer"}
+    for rank in plan.estimated.attribution:
+        assert sum(rank.values()) == 5_000_000
+
+
+def test_the_same_as_the_program(tmp_path, tiny):
+    plan = pfeife.plan(
+        tiny, "a100_sxm4_40gb_x8", devices=2, microbatches=4, precision="tf32", families=["1f1b", "zb1p"], **QUICK
+    )
+    config = tmp_path / "same.yaml"
+    cluster = Path(pfeife.__file__).parent / "clusters" / "a100_sxm4_40gb_x8.yaml"
+    config.write_text(
+        f"version: 1\nmodel: {tiny}\ncluster: {cluster}\ntraining: {{precision: tf32}}\n"
+        "cases: {devices: 2, microbatches: 4}\nplan: {families: [1f1b, zb1p], iterations: 20}\nbaselines: [1f1b]\n"
+    )
+    subprocess.run(["pfeife-exp", config, "--out", tmp_path / "out", "--quiet"], check=True, stdout=subprocess.PIPE)
+    theirs = list(csv.DictReader((tmp_path / "out" / "results.csv").open()))[0]
+    assert plan.step == pytest.approx(float(theirs["simulate_ms"]), abs=1e-6)
+    assert plan.bound == pytest.approx(float(theirs["lower_bound_ms"]), abs=1e-6)
+    assert plan.peaks.max() == plan.record["plans"][0]["peak_memory_bytes"]
+    plan.save(tmp_path / "saved")
+    assert (tmp_path / "saved" / "schedule.csv").read_text() == (
+        tmp_path / "out" / "devices=2,microbatches=4" / "planned" / "schedule.csv"
+    ).read_text()
+    again = pfeife.load_plan(tmp_path / "saved")
+    assert again.estimated.step == plan.estimated.step and again.bound == plan.bound
+    assert pfeife.certify(tmp_path / "saved").proven
+    assert plan.certify().proven
+
+
+def test_what_a_notebook_shows(tiny):
+    plan = pfeife.plan(tiny, "3090_x8", devices=2, microbatches=4, **QUICK)
+    assert "1f1b" in repr(plan) and "step ms" in repr(plan)
+    assert plan._repr_html_().count("<svg") == 1
+    assert plan.timeline_svg().startswith("<svg")
+    assert plan.report().startswith("<!doctype html>") or plan.report().startswith("<!DOCTYPE html>")
+    memory = plan.simulate().memory
+    assert [int(rank.bytes.max()) for rank in memory] == plan.peaks.tolist()
+
+
+def test_every_key_is_a_keyword(tiny):
+    plan = pfeife.plan(
+        tiny,
+        "a100_sxm4_40gb_x8",
+        devices=2,
+        global_batch=8,
+        cuts=[12],
+        recompute="full",
+        queues="edge",
+        launch_overhead="7 us",
+        plan={"devices": [1, 0]},
+        parallel={"dp": 2, "zero": 1},
+        engines=["estimate"],
+        microbatches=2,
+        **QUICK,
+    )
+    assert plan.device_of_rank == [1, 0] and plan.cuts == [12]
+    compute = plan.simulate().events
+    assert set(compute[compute.kind == "compute"].launch) == {7000}
+
+
+def test_a_schedule_of_ones_own(tiny):
+    rows = pfeife.schedule("1f1b", ranks=2, microbatches=4)
+    plan = pfeife.plan(tiny, "3090_x8", schedule=rows, cuts=[12], baselines=[])
+    compute = [[cell for cell in row if cell[1:2] in "FB"] for row in plan.schedule.cells]
+    assert [[cell for cell in row if "SEND" not in cell and "RECV" not in cell][: len(cells)]
+            for row, cells in zip(compute, rows.cells)] == rows.cells
+
+
+def test_bytes_and_dictionaries_stand_for_files(tmp_path, tiny):
+    of_file = pfeife.plan(tiny, "laptop", microbatches=2, **QUICK)
+    of_bytes = pfeife.plan(pfeife.model(tiny.read_bytes(), name="mine"), "laptop", microbatches=2, **QUICK)
+    assert of_bytes.step == of_file.step
+    assert of_bytes.record["model"] == "mine"
+    of_bytes.save(tmp_path)
+    assert (tmp_path / "model.pt2").read_bytes() == tiny.read_bytes()
+    cluster = pfeife.cluster("laptop", set={"links.socket.latency": "1 ms"})
+    assert pfeife.plan(tiny, cluster, microbatches=2, **QUICK).step > of_file.step
+
+
+@pytest.mark.parametrize(
+    "keywords, words",
+    [
+        (dict(precision="tf33"), ["training.precision", "tf32"]),
+        (dict(precisoin="tf32"), ["precisoin", "did you mean 'precision'"]),
+        (dict(devices=3), ["3", "2"]),
+        (dict(families=["gpip"]), ["gpip", "gpipe"]),
+        (dict(launch_overhead=5), ["launch_overhead", "5"]),
+        (dict(devices=[1, 2]), ["2 cases"]),
+    ],
+)
+def test_mistakes_in_the_programs_words(keywords, words):
+    with pytest.raises(pfeife.ConfigError) as refused:
+        pfeife.plan(two_layers(), two_devices(), **keywords)
+    assert isinstance(refused.value, ValueError)
+    for word in words:
+        assert word in str(refused.value)
+    assert "/proc" not in str(refused.value) and "keywords:" not in str(refused.value)
+
+
+def test_what_this_does_not_do(tiny):
+    with pytest.raises(pfeife.ConfigError, match="pfeife-exp does"):
+        pfeife.plan(tiny, "laptop", engines=["measure"])
+
+
+def test_unknown_clusters_and_models(tmp_path):
+    with pytest.raises(pfeife.ConfigError, match="did you mean 'a100_sxm4_40gb_x8'"):
+        pfeife.plan(two_layers(), "a100_sxm4_40gb_x")
+    with pytest.raises(pfeife.ConfigError, match="nowhere.pt2"):
+        pfeife.plan(tmp_path / "nowhere.pt2", "laptop")
+    with pytest.raises(pfeife.ConfigError, match="saved_bytes has 3 values, and there are 2 layers"):
+        two_layers(saved_bytes=[1, 2, 3])
+
+
+def test_nothing_fits_and_what_would_help():
+    model = two_layers(parameter_bytes=[400 << 20, 100 << 20])  # with gradients and Adam 4 x 400 MiB > 1 GiB
+    with pytest.raises(pfeife.Infeasible) as nothing:
+        pfeife.plan(model, two_devices(), microbatches=2)
+    assert "rank 0" in str(nothing.value)
+    model = two_layers(saved_bytes=[300 << 20, 300 << 20])  # four microbatches of 300 MiB, one at a time fits
+    with pytest.raises(pfeife.Infeasible) as nothing:
+        pfeife.plan(model, two_devices(), microbatches=4, families=["gpipe"], recompute="none")
+    assert nothing.value.helps and "would help" in str(nothing.value)
+
+
+def test_a_sweep_resumes(tmp_path, tiny, capfd):
+    ask = dict(devices=[1, 2], microbatches=[2, 4], folder=tmp_path, frame=False, cases={"training.precision": ["fp32"]})
+    rows = pfeife.sweep(tiny, "3090_x8", progress=True, **ask, **QUICK)
+    assert "4/4" in capfd.readouterr().err
+    planned = [row for row in rows if row["plan"] == "planned"]
+    assert [(row["devices"], row["microbatches"]) for row in planned] == [(1, 2), (1, 4), (2, 2), (2, 4)]
+    assert all(row["feasible"] is True for row in planned)
+    kept = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("case.json")}
+    assert len(kept) == 4
+    assert pfeife.sweep(tiny, "3090_x8", progress=True, **ask, **QUICK) == rows
+    assert capfd.readouterr().err == ""
+    assert kept == {file: file.stat().st_mtime_ns for file in tmp_path.rglob("case.json")}
+    loaded = pfeife.load_plan(next(tmp_path.glob("devices=2,*microbatches=4*")) / "planned")
+    assert loaded.estimated.step == pytest.approx(planned[3]["estimate_ms"], abs=1e-6)
+
+
+def test_frames(tiny):
+    pandas = pytest.importorskip("pandas")
+    frame = pfeife.sweep(tiny, "3090_x8", devices=[1, 2], microbatches=[2], **QUICK)
+    assert isinstance(frame, pandas.DataFrame) and frame.feasible.dtype == bool
+    plan = pfeife.plan(tiny, "3090_x8", devices=2, microbatches=2, **QUICK)
+    events = plan.simulate().to_pandas()
+    assert events.end.max() - events.start.min() == round(plan.step * 1e6)
+
+
+def test_ask_and_tell(tiny):
+    ask = dict(devices=2, microbatches=4, families=["gpipe", "1f1b"], stages_per_rank=[1])
+    pricer = pfeife.Pricer(tiny, "3090_x8", **ask)
+    legal = [i for i, (_, may_be_cut) in enumerate(pricer.layers[:-1]) if may_be_cut]
+    choices = [{**one, "cuts": [cut]} for one in pricer.schedules for cut in legal]
+    prices = pricer.price(choices)
+    best = min(price.step for price in prices if price.fits)
+    plan = pfeife.plan(tiny, "3090_x8", select_by="estimate", baselines=[], **ask)
+    assert plan.estimated.step == best  # all of them were tried
+    with pytest.raises(pfeife.ConfigError, match="stages"):
+        pricer.price([{"family": "1f1b", "cuts": [1, 2]}])
+    with pytest.raises(pfeife.ConfigError, match="'cut'"):
+        pricer.price([{"family": "1f1b", "cut": [1]}])
+
+
+def test_several_threads_plan_at_once(tiny):
+    steps = [0.0] * 4
+    beside = 0
+
+    def work(number):
+        steps[number] = pfeife.plan(tiny, "3090_x8", devices=2, microbatches=4, threads=1, **QUICK).step
+
+    threads = [threading.Thread(target=work, args=[number]) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        beside += 1
+        time.sleep(0.001)
+    assert len(set(steps)) == 1 and steps[0] > 0
+    assert beside > 10  # this thread was never held up
+
+
+def test_progress_is_a_share(tiny):
+    shares = []
+    pfeife.plan(tiny, "3090_x8", devices=4, microbatches=8, progress=shares.append, baselines=[])
+    assert shares == sorted(shares) and 0 <= shares[0] and shares[-1] <= 1
+
+    def fail(share):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        pfeife.plan(tiny, "3090_x8", devices=4, microbatches=8, progress=fail, baselines=[])
+
+
+def test_an_interrupt_ends_a_search(configs):
+    program = f"""
+import pfeife, time
+print("ready", flush=True)
+try:
+    pfeife.plan({str(configs / "models" / "vit_g14.pt2")!r}, "a100_sxm4_40gb_x8", devices=8, microbatches=32)
+except KeyboardInterrupt:
+    print(time.time(), flush=True)
+"""
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(1)
+    sent = time.time()
+    process.send_signal(signal.SIGINT)
+    ended = float(process.stdout.readline())
+    assert ended - sent < 0.5
+    assert process.wait() == 0
+
+
+def test_no_torch_and_no_build_path():
+    folder = Path(pfeife.__file__).parent
+    program = "import pfeife, sys; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\n"
+    assert os.access(folder / "pfeife_sim_server", os.X_OK)
+    for file in (*folder.glob("_core*.so"), folder / "pfeife_sim_server"):
+        assert b"/build/release" not in file.read_bytes()
+    assert (folder / "py.typed").exists() and (folder / "_core.pyi").exists()
+    assert json.dumps(pfeife.cluster_names())
+    assert np.__version__

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# The Python package: built from an installed build into a fresh environment, then its tests, its notebooks, its types.
+# Skipped (77) without python3 with headers and venv, or where pip reaches no packages.
+# Usage: python_test.sh BUILD_FOLDER REPOSITORY
+set -euo pipefail
+build=$(cd "$1" && pwd) repository=$(cd "$2" && pwd)
+python=${PFEIFE_PYTHON:-python3}
+if ! "$python" -c 'import sysconfig, os, venv; assert os.path.exists(sysconfig.get_paths()["include"] + "/Python.h")' 2>/dev/null; then
+  echo "skipped: $python has no headers or no venv (Debian: python3-dev python3-venv); set PFEIFE_PYTHON"
+  exit 77
+fi
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+# The tools are kept beside the build; the package comes into an environment that has never seen it.
+tools=$build/python-tools
+if [[ ! -e $tools/ready ]]; then
+  rm -rf "$tools"
+  "$python" -m venv "$tools"
+  if ! "$tools/bin/pip" install -q --disable-pip-version-check scikit-build-core nanobind numpy pytest mypy >"$place/said" 2>&1; then
+    cat "$place/said"
+    echo "skipped: pip cannot install scikit-build-core, nanobind, numpy, pytest, mypy"
+    exit 77
+  fi
+  touch "$tools/ready"
+fi
+# Always the same folder, so that what was compiled against it stays.
+prefix=$build/python-prefix
+rm -rf "$prefix"
+cmake --install "$build" --prefix "$prefix" >/dev/null
+export PATH=$tools/bin:$PATH
+CMAKE_PREFIX_PATH=$prefix "$tools/bin/pip" wheel -q --disable-pip-version-check --no-deps --no-build-isolation \
+  --config-settings=build-dir="$build/python-wheel" -w "$place" "$repository" >"$place/said" 2>&1 || { cat "$place/said" && exit 1; }
+"$python" -m venv --without-pip "$place/fresh"
+"$tools/bin/pip" --python "$place/fresh/bin/python" install -q --disable-pip-version-check --no-deps "$place"/pfeife-*.whl
+# numpy and pytest are those of the tools.
+"$tools/bin/python" -c 'import site; print(site.getsitepackages()[0])' >"$("$place/fresh/bin/python" -c 'import site; print(site.getsitepackages()[0])')/tools.pth"
+rm -rf "$prefix"  # nothing of it may be needed
+cd "$place"
+export PATH=$place/fresh/bin:$PATH PFEIFE_SOURCE=$repository
+python -m pytest -q -p no:cacheprovider "$repository/tests/python"
+for notebook in "$repository"/python/notebooks/*.py; do
+  echo "notebook ${notebook##*/}"
+  python "$notebook" >"$place/said" 2>&1 || { cat "$place/said" && exit 1; }
+done
+"$tools/bin/mypy" --cache-dir "$build/python-mypy" --python-executable "$place/fresh/bin/python" --disallow-untyped-defs --ignore-missing-imports -p pfeife
