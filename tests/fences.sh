@@ -11,7 +11,7 @@ cd "${1:-$(dirname "$0")/..}"
 # All includes as FILE:LINE:HEADER, <header> without its brackets, "header" with a leading quote.
 includes() {
   local folders=() folder
-  for folder in planner sim plots experiments runtime tests; do [[ -d $folder ]] && folders+=("$folder"); done
+  for folder in planner sim plots experiments python runtime tests; do [[ -d $folder ]] && folders+=("$folder"); done
   grep -rnHE --include='*.h' --include='*.cc' --include='*.cu' '^[[:space:]]*#[[:space:]]*include' "${folders[@]}" |
     sed -E 's/^([^:]+:[0-9]+):[^<"]*(<([^>]+)>|("[^"]+)").*/\1:\3\4/'
 }
@@ -56,6 +56,7 @@ own_headers_of() {
     planner/pfeife_schedule.cc) REPLY='^"(planner|plots)/' ;;  # a main: it wires
     sim/*) REPLY='^"(sim|planner/ir|planner/io)/' ;;
     runtime/*) REPLY='^"(runtime|planner/ir|planner/io)/' ;;
+    python/*) REPLY='^"nothing' ;;
     plots/*) REPLY='^"(plots|planner/ir)/' ;;
     experiments/*) REPLY='^"(planner|sim|plots|experiments)/' ;;
     *) REPLY='^"(planner|sim|plots|experiments|runtime|tests)/' ;;
@@ -71,6 +72,7 @@ home_of() {
     torch/* | ATen/* | c10/* | cuda* | nccl* | boost/asio* | boost/math/*) REPLY='^runtime/|^tests/(runtime|gpu)/' ;;
     boost/program_options*) REPLY='^planner/io/files/command_line\.h$|main' ;;  # only mains include that
     fmt/*) REPLY='^planner/io/|main|^experiments/' ;;
+    nanobind/* | pfeife/pfeife.h) REPLY='^python/' ;;  # the module sees the library's door alone
     gtest/* | gmock/* | benchmark/* | coin/*) REPLY='^tests/' ;;
     unistd.h | sched.h | dlfcn.h | elf.h | link.h | fcntl.h | signal.h | malloc.h | sys/* | netdb.h | netinet/* | poll.h | spawn.h | immintrin.h) REPLY='^planner/io/|^planner/search/|^planner/cost/|^sim/|^runtime/|^experiments/|^tests/|main' ;;
     */* | *.h) REPLY='nowhere' ;;

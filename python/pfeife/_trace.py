@@ -61,6 +61,20 @@ class Trace:
 
         return pandas.DataFrame(self.events)
 
+    def memory_snapshot(self) -> dict[str, Any]:
+        """The memory as torch.cuda.memory._snapshot() has it, a device a rank: pickle it for pytorch.org/memory_viz.
+
+        A block is what a rank's memory grew by, with the action that ran then as its frame; it is freed, in parts if need
+        be, by the actions of its stage and microbatch, else by others. Sums over time are exact, blocks no tensors.
+        """
+        compute = self.events[self.events.kind == "compute"]
+        return {
+            "segments": [],
+            "device_traces": [
+                _blocks(samples, compute[compute["rank"] == rank]) for rank, samples in enumerate(self.memory)
+            ],
+        }
+
     def svg(self, title: str = "", *, width: int = 1200) -> str:
         """The timeline, true to scale, with the memory of each rank below. SVG."""
         return self._core.svg(title, self._limits, width, self._counts)
@@ -70,3 +84,40 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"<pfeife.Trace {self.source}, {self.ranks} ranks, step {self.step:.6g} ms, bubble {self.bubble:.1%}>"
+
+
+def _blocks(samples: np.recarray[Any, Any], events: np.recarray[Any, Any]) -> list[dict[str, Any]]:
+    """Allocations and releases that add up to the samples of a rank."""
+    ran = events[np.argsort(events.start, kind="stable")]
+    live: list[dict[str, Any]] = []
+    ended: list[dict[str, Any]] = []
+    held = 0
+    for time, total in zip(samples.time.tolist(), samples.bytes.tolist()):
+        at = int(np.searchsorted(ran["start"], time, "right")) - 1
+        during = ran[at] if at >= 0 else None
+        of = (int(during["stage"]), int(during["microbatch"])) if during is not None else None
+        action = str(during["action"]) if during is not None else "parameters, gradients, optimizer state"
+        if total > held:
+            live.append({"of": of, "action": action, "size": total - held, "begin": time})
+        freed = held - total
+        # Its own first, the newest first; what was there from the beginning last.
+        for block in sorted(live[::-1], key=lambda one: (one["of"] != of, one["of"] is None)) if freed > 0 else ():
+            part = min(freed, block["size"])
+            ended.append({**block, "size": part, "end": time})
+            block["size"] -= part
+            freed -= part
+            if freed == 0:
+                break
+        live = [block for block in live if block["size"] > 0]
+        held = total
+    entries = []
+    address = 1 << 40
+    for block in ended + live:
+        frame = {"name": block["action"], "filename": "pfeife", "line": 0}
+        entry = {"addr": address, "size": block["size"], "stream": 0, "frames": [frame]}
+        entries.append({**entry, "action": "alloc", "time_us": block["begin"] / 1000})
+        if "end" in block:
+            entries.append({**entry, "action": "free_requested", "time_us": block["end"] / 1000})
+            entries.append({**entry, "action": "free_completed", "time_us": block["end"] / 1000})
+        address += block["size"]
+    return sorted(entries, key=lambda one: one["time_us"])

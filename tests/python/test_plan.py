@@ -79,6 +79,26 @@ def test_what_a_notebook_shows(tiny):
     assert [int(rank.bytes.max()) for rank in memory] == plan.peaks.tolist()
 
 
+def test_memory_as_torch_takes_it(tiny):
+    trace = pfeife.plan(tiny, "3090_x8", devices=2, microbatches=4, **QUICK).simulate()
+    snapshot = trace.memory_snapshot()
+    for samples, entries in zip(trace.memory, snapshot["device_traces"]):
+        live, held = {}, []
+        for entry in entries:
+            if entry["action"] == "alloc":
+                live[entry["addr"]] = entry["size"]
+            elif entry["action"] == "free_completed":
+                assert live.pop(entry["addr"]) == entry["size"]
+            held.append((entry["time_us"] * 1000, sum(live.values())))
+        after = dict(held)  # the last of each moment
+        for time, total in dict(zip(samples.time.tolist(), samples.bytes.tolist())).items():
+            nearest = max(moment for moment in after if moment <= time + 0.5)
+            assert after[nearest] == total
+    memory_viz = pytest.importorskip("torch.cuda._memory_viz")
+    assert "Device 1" in memory_viz.trace(snapshot)
+    assert "<html>" in memory_viz.trace_plot(snapshot)
+
+
 def test_every_key_is_a_keyword(tiny):
     plan = pfeife.plan(
         tiny,
