@@ -21,6 +21,7 @@
 #include "experiments/show/comparison.h"
 #include "experiments/show/fewest_devices.h"
 #include "experiments/show/layer_list.h"
+#include "experiments/show/known_errors.h"
 #include "experiments/show/mesh_table.h"
 #include "experiments/show/report.h"
 #include "experiments/sweep/chosen_mesh.h"
@@ -252,6 +253,8 @@ void print_results(const Experiment& experiment, const SweepResult& result,
   else if (const std::string accuracy = accuracy_table(shown.cases, width, line.verbose);
            !accuracy.empty())
     std::cout << "\n" << accuracy;
+  if (const std::string error = error_of(first); !error.empty())
+    std::cout << wrapped("how sure: " + error, width, "", "    ");
   if (experiment.step_below)
     std::cout << "\n" << fewest_devices(result.cases, *experiment.step_below, width);
 }

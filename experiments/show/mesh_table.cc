@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "experiments/show/known_errors.h"
 #include "planner/ir/basics/decimals.h"
 #include "plots/screen/grid.h"
 
@@ -94,7 +95,7 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
       cells.push_back(fixed(milliseconds(row->mean.reduction), 1) + " (" +
                       fixed(milliseconds(row->mean.exposed), 1) + ")");
     cells.push_back(fixed(tokens_per_second(*row), 0));
-    cells.push_back(fixed(100 * model_flops_utilization(*row, network), 1) + " %");
+    cells.push_back(fixed(100 * model_flops_utilization(*row, network), 0) + " %");
     cells.push_back(fixed(gib(row->peak), 1));
     cells.push_back(other_choices(row->run));
     if (row == outcomes.front() && answer.found())
@@ -130,7 +131,9 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
   if (outcomes.empty()) text.clear();
   if (answer.found()) text += "\n" + wrapped(step_parts(answer.priced.front()), width);
   return text + (outcomes.empty() ? "" : "\n") + (lost.empty() ? "" : "why not\n" + lost + "\n") +
-         wrapped(of, width) + wrapped(counts, width);
+         wrapped(of, width) +
+         wrapped("how sure: " + to_string(error_of_meshes(network.device)), width, "", "    ") +
+         wrapped(counts, width);
 }
 
 std::string meshes_csv(const MeshAnswer& answer, const Network& network) {

@@ -45,14 +45,23 @@ class MadeUp {
     }
   }
   /// [problem][search of it]; the last is said of all further ones.
-  BestAlternative choose(const std::vector<std::vector<Told>>& told) {
-    asked.assign(problems_.size(), 0);
-    return search_alternatives(problems_, {}, [&](const Problem& problem, const SearchOptions&) {
-      const auto i = static_cast<std::size_t>(&problem - problems_.data());
-      return told[i][std::min(asked[i]++, told[i].size() - 1)].outcome();
-    });
+  BestAlternative choose(const std::vector<std::vector<Told>>& told,
+                         const SearchOptions& options = {}, const Finals& finals = {}) {
+    asked.assign(problems_.size(), 0), effort.assign(problems_.size(), 0);
+    return search_alternatives(
+        problems_, options,
+        [&](const Problem& problem, const SearchOptions& of_search) {
+          const std::size_t i = number_of(problem);
+          effort[i] += of_search.effort();
+          return told[i][std::min(asked[i]++, told[i].size() - 1)].outcome();
+        },
+        finals);
   }
-  std::vector<std::size_t> asked;  ///< [problem] searches
+  std::size_t number_of(const Problem& problem) const {
+    return static_cast<std::size_t>(&problem - problems_.data());
+  }
+  std::vector<std::size_t> asked;   ///< [problem] searches
+  std::vector<std::size_t> effort;  ///< [problem] of all of them
 
  private:
   Cluster cluster_;
@@ -119,6 +128,29 @@ TEST(Alternatives, CountThoseThatMayYetBeBestAndWereSearchedBrieflyAlone) {
   EXPECT_EQ(left(5, 100), 0U) << "no plan of it is faster";
   EXPECT_EQ(left(6, 100), 1U);
   EXPECT_EQ(left(6, 99), 2U);
+}
+
+// The second has the better estimate, and waits for links.
+TEST(Alternatives, AreComparedByTheTimesThatTheCallerKnows) {
+  MadeUp two({10, 10});
+  SearchOptions options;
+  options.times = [&](const Problem& problem, std::span<const Priced> plans) {
+    return std::vector(plans.size(), Nanoseconds{two.number_of(problem) == 0 ? 110 : 150});
+  };
+  EXPECT_EQ(two.choose({{{100, 70}}, {{90, 70}}}).best, 1U);
+  const BestAlternative found = two.choose({{{100, 70}}, {{90, 70}}}, options);
+  EXPECT_EQ(found.best, 0U);
+  EXPECT_EQ(why_not(found, 1),
+            (Reason{.why = Why::Slower, .slower = Nanoseconds{40}, .by = SelectBy::Simulate}));
+  EXPECT_EQ(found.outcome.bound->time, Nanoseconds{60}) << "a bound is of estimates";
+}
+
+// All with an effort of 30, the best two with a fourth of 400, the best of all with 400.
+TEST(Alternatives, SpendMostOnTheBestWhereFewFinalsAreAsked) {
+  MadeUp four({10, 10, 10, 10});
+  four.choose({{{130, 60}}, {{120, 60}}, {{100, 60}}, {{110, 60}}}, {.iterations = 400},
+              {.short_ones = 2, .full = 1});
+  EXPECT_EQ(four.effort, (std::vector<std::size_t>{30, 30, 530, 130}));
 }
 
 }  // namespace

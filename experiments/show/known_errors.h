@@ -1,0 +1,32 @@
+// How far predictions of this program were from steps that others have measured and published: what
+// is known of the error of a figure. From the studies' own files (experiments/studies).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/request/request.h"
+
+namespace pfeife {
+
+/// Measured steps of published runs over those predicted, less 1: nine of ten runs lie between.
+struct KnownError {
+  std::size_t runs = 0;
+  double shortest = 0, longest = 0;
+  std::string of;  ///< "meshes of A100"
+};
+
+/// Of meshes on such devices: A100 or H100, by their peak in half precision; else of both.
+KnownError error_of_meshes(const DeviceKind& kind);
+/// Of pipelines whose times follow from published figures of the devices.
+KnownError error_of_pipelines();
+
+/// "steps of published meshes of A100 were 6 % shorter to 32 % longer than predicted so (76 runs)".
+std::string to_string(const KnownError& error);
+
+/// What is known of the error of the cases' times, a sentence; "" if they were measured, calibrated
+/// or are a table's.
+std::string error_of(const Request& request);
+
+}  // namespace pfeife
