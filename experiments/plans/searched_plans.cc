@@ -11,7 +11,6 @@
 #include "planner/schedules/families.h"
 #include "planner/search/choices/advice.h"
 #include "planner/search/joint/if_needed.h"
-#include "planner/search/orders/pareto.h"
 #include "planner/search/price/price.h"
 #include "planner/search/reference/reference.h"
 #include "planner/search/search.h"

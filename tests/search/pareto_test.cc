@@ -1,5 +1,5 @@
 // The front against its definition, pair by pair.
-#include "planner/search/orders/pareto.h"
+#include "planner/search/price/pareto.h"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,16 @@
 namespace pfeife {
 namespace {
 
+const std::vector<Bytes> kLimits{Bytes{8}, Bytes{4}};
+
+/// Eighths of its limit that the fullest rank has.
+std::int64_t eighths(const Priced& plan) {
+  return std::max(plan.peak_memory[0].value, 2 * plan.peak_memory[1].value);
+}
+
 bool beats(const Priced& a, const Priced& b) {
-  return a.estimate <= b.estimate && largest_peak(a) <= largest_peak(b) &&
-         (a.estimate < b.estimate || largest_peak(a) < largest_peak(b));
+  return a.estimate <= b.estimate && eighths(a) <= eighths(b) &&
+         (a.estimate < b.estimate || eighths(a) < eighths(b));
 }
 
 TEST(ParetoFront, HoldsExactlyWhatNothingBeats) {
@@ -23,14 +30,15 @@ TEST(ParetoFront, HoldsExactlyWhatNothingBeats) {
     std::vector<Priced> plans(random() % 12);
     for (Priced& plan : plans) {
       plan.estimate = Nanoseconds{random() % 8};
-      plan.peak_memory = {Bytes{static_cast<std::int64_t>(random() % 8)}, Bytes{1}};
+      plan.peak_memory = {Bytes{static_cast<std::int64_t>(random() % 8)},
+                          Bytes{static_cast<std::int64_t>(random() % 4)}};
     }
-    const std::vector<Priced> front = pareto_front(plans);
+    const std::vector<Priced> front = pareto_front(plans, kLimits);
     for (const Priced& plan : plans) {
       const bool beaten =
           std::ranges::any_of(plans, [&](const Priced& other) { return beats(other, plan); });
       const auto times = std::ranges::count_if(front, [&](const Priced& p) {
-        return p.estimate == plan.estimate && largest_peak(p) == largest_peak(plan);
+        return p.estimate == plan.estimate && eighths(p) == eighths(plan);
       });
       EXPECT_EQ(times, beaten ? 0 : 1) << round;
     }

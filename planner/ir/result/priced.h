@@ -33,6 +33,9 @@ struct Priced : Choice {
 /// The largest peak over ranks.
 Bytes largest_peak(const Priced& plan);
 
+/// The peak of the rank that is fullest, as a share of its limit: above 1 it does not fit.
+double fullness(const std::vector<Bytes>& peak_memory, const std::vector<Bytes>& memory_limit);
+
 /// No rank needs more than it has.
 bool fits(const std::vector<Bytes>& peak_memory, const std::vector<Bytes>& memory_limit);
 

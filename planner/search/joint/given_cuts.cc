@@ -8,8 +8,8 @@
 #include "planner/search/joint/joint_outcome.h"
 #include "planner/search/orders/built_orders.h"
 #include "planner/search/orders/every_order.h"
-#include "planner/search/orders/pareto.h"
 #include "planner/search/price/lack.h"
+#include "planner/search/price/pareto.h"
 
 namespace pfeife {
 
@@ -136,7 +136,14 @@ Answer choose_schedule(const Problem& problem, const SearchOptions& options,
     return std::pair{p.estimate, p.spec};
   });
   outcome.all = outcome.plans;
-  outcome.front = pareto_front(outcome.plans);
+  for (std::size_t i = 0; i < tried.size(); ++i)
+    if (tried[i])
+      for (Priced near : tried[i]->front()) {
+        if (is_built(problem.schedules[i])) near.order = tried[i]->schedule();
+        outcome.front.push_back(std::move(near));
+      }
+  outcome.front.insert(outcome.front.begin(), outcome.plans.begin(), outcome.plans.end());
+  outcome.front = pareto_front(std::move(outcome.front), problem.memory_limit);
   for (std::size_t i = options.keep; i < outcome.plans.size(); ++i)
     outcome.rejected.push_back({outcome.plans[i].spec, slower_by(outcome.plans[i].estimate -
                                                                  outcome.plans.front().estimate)});

@@ -6,9 +6,9 @@
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/round_down.h"
 #include "planner/search/joint/joint_certificate.h"
-#include "planner/search/orders/pareto.h"
 #include "planner/search/price/lack.h"
 #include "planner/search/price/numbers.h"
+#include "planner/search/price/pareto.h"
 
 namespace pfeife {
 
@@ -91,8 +91,13 @@ Answer joint_outcome(const Searched& in, std::vector<SearchStep> history) {
   });
   outcome.all = outcome.plans;
   std::vector<Priced> seen = outcome.plans;
-  for (const BuiltPlan& b : in.built) seen.insert(seen.end(), b.front.begin(), b.front.end());
-  outcome.front = pareto_front(std::move(seen));
+  const auto see = [&](const std::vector<Priced>& front) {
+    seen.insert(seen.end(), front.begin(), front.end());
+  };
+  for (const Contender& c : in.contenders)
+    if (c.candidates) see(c.candidates->front());
+  for (const BuiltPlan& b : in.built) see(b.front);
+  outcome.front = pareto_front(std::move(seen), in.problem.memory_limit);
   if (outcome.plans.empty()) {
     outcome.infeasible = std::move(closest);
     if (outcome.infeasible)

@@ -43,7 +43,7 @@ JointSearch::JointSearch(const Problem& problem, const std::vector<ScheduleSpec>
     const auto memo = std::make_shared<OrderMemo>();
     by_itself_.emplace_back(model_, problem, spec, search, memo);
     from_others_.emplace_back(model_, problem, spec, search, memo);
-    built_.push_back({.spec = spec});
+    built_.push_back({.spec = spec, .memory_limit = problem.memory_limit});
   }
 }
 

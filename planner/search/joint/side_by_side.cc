@@ -5,8 +5,8 @@
 #include "planner/cost/stages/recomputed_layers.h"
 #include "planner/schedules/families.h"
 #include "planner/search/bound/work_bound.h"
-#include "planner/search/orders/pareto.h"
 #include "planner/search/price/hidden_collectives.h"
+#include "planner/search/price/pareto.h"
 #include "planner/search/price/price.h"
 
 namespace pfeife {
@@ -135,7 +135,7 @@ Answer search_side_by_side(const Problem& problem, const SearchOptions& options,
   std::vector<Priced> plans = plans_of(problem, of_compute, outcome, options.effort());
   std::vector<Priced> front = plans;
   front.insert(front.end(), outcome.front.begin(), outcome.front.end());
-  outcome.front = pareto_front(std::move(front));
+  outcome.front = pareto_front(std::move(front), problem.memory_limit);
   plans.insert(plans.end(), outcome.all.begin(), outcome.all.end());
   outcome.all = best_of_each(std::move(plans));
   outcome.plans = outcome.all;

@@ -10,8 +10,8 @@
 #include "planner/search/cuts/local_search.h"
 #include "planner/search/cuts/start_cuts.h"
 #include "planner/search/orders/order_annealing.h"
-#include "planner/search/orders/pareto.h"
 #include "planner/search/price/lack.h"
+#include "planner/search/price/pareto.h"
 
 namespace pfeife {
 namespace {
@@ -35,12 +35,16 @@ void keep_better(const std::optional<Priced>& plan, const std::optional<Infeasib
   if (!plan) return;
   if (!result.plan || plan->estimate < result.plan->estimate) result.plan = plan;
   result.front.push_back(*plan);
-  result.front = pareto_front(std::move(result.front));
+  result.front = pareto_front(std::move(result.front), result.memory_limit);
 }
 void keep_better(const Candidates& candidates, BuiltPlan& result) {
   std::optional<Priced> plan = candidates.best();
   if (plan) plan->order = candidates.schedule();
   keep_better(plan, candidates.closest(), result);
+  for (Priced near : candidates.front()) {
+    near.order = plan->order;
+    keep_better(near, {}, result);
+  }
 }
 
 /// Every microbatch's forward and backward before the next one's: no order needs less memory.

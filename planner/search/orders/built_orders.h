@@ -16,8 +16,9 @@ namespace pfeife {
 /// What came of one schedule of a family that is built for costs.
 struct BuiltPlan {
   ScheduleSpec spec;
-  std::optional<Priced> plan;  ///< with its order
-  /// Of all that were judged, those that are both slower and larger than none.
+  std::vector<Bytes> memory_limit = {};  ///< [rank]
+  std::optional<Priced> plan = {};       ///< with its order
+  /// Of all that were judged, those that are both slower and fuller than none.
   std::vector<Priced> front = {};
   std::optional<Infeasible> closest;  ///< if there is no plan
   std::string impossible;             ///< why it has no cuts at all; "" = it may
@@ -58,7 +59,7 @@ class BuiltSearch {
         problem_(problem),
         search_(std::move(search)),
         memo_(std::move(memo)),
-        result_{.spec = spec} {}
+        result_{.spec = spec, .memory_limit = problem.memory_limit} {}
 
   /// Begins with the equal-time cuts and those of `starts` that make spec.stages() stages; later,
   /// with those that are new. `effort` as SearchOptions::iterations, of this call alone; calls with

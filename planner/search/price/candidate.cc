@@ -14,7 +14,7 @@ static CandidateParts parts_of(const CutModel& model, const Problem& problem,
           PlanJudge(model, problem, spec, placement, std::move(compute_only)),
           std::move(times),
           std::move(memory),
-          {}};
+          FoundPlans(problem.memory_limit)};
 }
 
 Candidates::Candidates(const CutModel& model, const Problem& problem, const ScheduleSpec& spec)

@@ -4,13 +4,17 @@ namespace pfeife {
 
 bool CandidateParts::keep(const Cuts& cuts, Prices prices, Recomputed recomputed) {
   const auto time = static_cast<double>(prices.estimate.count());
-  if (!found.would_be_best(cuts, time)) return false;
+  const bool best = found.would_be_best(cuts, time);
+  if (!best && !found.is_near(time)) return false;
   Priced plan =
       priced({judge.spec(), model.partition(cuts), judge.placement(), std::move(recomputed)},
              std::move(prices));
   if (times.is_large()) plan.rows.reset();  // as PlanJudge::forget_schedule
-  found.keep(cuts, time, std::move(plan));
-  return true;
+  if (best)
+    found.keep(cuts, time, std::move(plan));
+  else
+    found.keep_near(std::move(plan));
+  return best;
 }
 
 bool CandidateParts::refuse(const Cuts& cuts, const std::vector<Bytes>& peak_memory) {

@@ -12,7 +12,14 @@ namespace pfeife {
 
 class FoundPlans {
  public:
+  /// A plan that takes this much longer than the best is forgotten, however small.
+  static constexpr double kNear = 0.01;
+
+  explicit FoundPlans(std::vector<Bytes> memory_limit) : memory_limit_(std::move(memory_limit)) {}
   const std::optional<Priced>& best() const { return best_; }
+  /// Of all plans that were kept or near, those that are both slower and fuller than none; the
+  /// fastest first.
+  const std::vector<Priced>& front() const { return front_; }
   const Cuts& best_cuts() const { return best_cuts_; }
   double best_time() const { return best_time_; }
   const std::optional<Infeasible>& closest() const { return closest_; }
@@ -22,10 +29,14 @@ class FoundPlans {
   bool would_be_best(const Cuts& cuts, double time) const {
     return time < best_time_ || (time == best_time_ && cuts < best_cuts_);
   }
+  /// A plan of this time (ns) may be worth its smaller memory.
+  bool is_near(double time) const { return time <= (1 + kNear) * best_time_; }
   /// `plan` is the best.
   void keep(const Cuts& cuts, double time, Priced plan) {
-    best_ = std::move(plan), best_cuts_ = cuts, best_time_ = time;
+    best_ = plan, best_cuts_ = cuts, best_time_ = time;
+    keep_near(std::move(plan));
   }
+  void keep_near(Priced plan);
   /// Nothing better comes of these cuts.
   void set_aside(const Cuts& cuts) { set_aside_.insert(cuts); }
   bool is_set_aside(const Cuts& cuts) const { return set_aside_.contains(cuts); }
@@ -37,7 +48,9 @@ class FoundPlans {
   void join(FoundPlans& copy);
 
  private:
+  std::vector<Bytes> memory_limit_;
   std::set<Cuts> set_aside_;
+  std::vector<Priced> front_;
   std::optional<Priced> best_;
   Cuts best_cuts_;
   double best_time_ = std::numeric_limits<double>::infinity();
