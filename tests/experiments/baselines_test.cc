@@ -93,9 +93,10 @@ TEST_F(Baselines, EqualParametersAreTheBestOfAllCuts) {
 
 // Layer 0 is the embedding, block b ends with layer 2 b + 2.
 TEST_F(Baselines, EqualLayersCountNumberedBlocks) {
-  EXPECT_THAT(cuts({.family = "1f1b", .cuts = Cuts::EqualLayers}), testing::ElementsAre(6, 12, 18));
+  EXPECT_THAT(cuts({.family = "1f1b", .cuts = Cuts::EqualLayers}),
+              ::testing::ElementsAre(6, 12, 18));
   EXPECT_THAT(cuts({.family = "interleaved_1f1b", .cuts = Cuts::EqualLayers, .stages_per_rank = 3}),
-              testing::ElementsAre(2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22));
+              ::testing::ElementsAre(2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22));
 }
 
 TEST_F(Baselines, CutsAtBlocksLieBetweenThem) {
@@ -158,7 +159,7 @@ TEST_F(Baselines, ReferenceCutsAreThoseOfThePapersFigure) {
 
 TEST_F(Baselines, GivenCutsMustFitTheSchedule) {
   EXPECT_THAT(cuts({.family = "gpipe", .cuts = Cuts::Given, .given_cuts = {3, 9, 20}}),
-              testing::ElementsAre(3, 9, 20));
+              ::testing::ElementsAre(3, 9, 20));
   EXPECT_MESSAGE(make({.family = "gpipe", .cuts = Cuts::Given, .given_cuts = {3, 9}}).reason);
   EXPECT_MESSAGE(make({.family = "gpipe", .cuts = Cuts::Given, .given_cuts = {3, 9, 90}}).reason);
 }

@@ -307,7 +307,7 @@ TEST_F(Calibrate, TheLatencyOfTheClusterIsThatOfTheRun) {
     const Path& path = found.path(DeviceId{0}, DeviceId{1});
     EXPECT_NEAR(milliseconds(path.latency), 0.030, 1e-4) << outcome.out;
     EXPECT_NEAR(path.bandwidth.at(Bytes{50'000}).value, 0.5e9, 2e6);
-    EXPECT_THAT(found.notes, testing::Contains(HasSubstr("latency of socket: of the same")));
+    EXPECT_THAT(found.notes, ::testing::Contains(HasSubstr("latency of socket: of the same")));
     EXPECT_EQ(read("found/cluster.yaml").find("9 us"), std::string::npos);
   }
 }
@@ -453,7 +453,7 @@ TEST_F(Calibrate, WithoutAGraphShapesMakeTheCurvesOfACluster) {
   EXPECT_NEAR(curve.points[0].work.value, 2e6, 1);
   EXPECT_NEAR(curve.points[0].fraction, 1, 1e-6);
   EXPECT_THAT(cluster.notes,
-              testing::Contains(HasSubstr(
+              ::testing::Contains(HasSubstr(
                   "fp32: from 1 products of 1 steps of a traced run, +0.0 % on 1 steps")));
   EXPECT_EQ(cluster.notes.size(), read_cluster(folder_ / "clusters/laptop.yaml").notes.size() + 2);
 }

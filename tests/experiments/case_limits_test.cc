@@ -42,12 +42,8 @@ TEST(GivenCuts, AfterEachLayerLeaveOutThoseThatAreNotAllowed) {
 TEST(GivenCuts, ThatAreNotLegalAreRefusedAtTheirPlace) {
   for (const std::vector<std::int32_t>& cuts :
        {std::vector<std::int32_t>{3}, {2, 0}, {1, 1}, {-1}}) {
-    const CaseConfig config{cut(PlanSettings::Cuts::Given, cuts),
-                            {},
-                            {},
-                            false,
-                            false,
-                            {{"", {"exp.yaml", 1, 1}}, {"plan", {"exp.yaml", 7, 3}}}};
+    CaseConfig config{cut(PlanSettings::Cuts::Given, cuts)};
+    config.places = {{"", {"exp.yaml", 1, 1}}, {"plan", {"exp.yaml", 7, 3}}};
     const auto work = [&] { given_cuts(config, four_layers()); };
     EXPECT_THAT(message_of(work), ::testing::StartsWith("plan.cuts: ")) << cuts.back();
     EXPECT_THAT(message_of([&] { with_places(config, work); }),

@@ -110,7 +110,7 @@ TEST_F(Mistakes, MoreMicrobatchesThanThisMachineCanHold) {
 TEST_F(Mistakes, ABaselineThatCannotBeIsShownAndFailsNothing) {
   const Outcome outcome = run({"good.yaml", "--out", "out", "--set", "cases.microbatches=5"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, testing::ContainsRegex("interleaved_1f1b +not possible: "));
+  EXPECT_THAT(outcome.out, ::testing::ContainsRegex("interleaved_1f1b +not possible: "));
 }
 
 TEST_F(Mistakes, ACutThroughAnInPlacePair) {
@@ -213,7 +213,7 @@ TEST_F(Mistakes, AModelTooBigForItsDevices) {
   const Outcome outcome = run({"big.yaml", "--out", "out"});
   EXPECT_EQ(outcome.code, 3);
   EXPECT_THAT(outcome.out,
-              testing::ContainsRegex(
+              ::testing::ContainsRegex(
                   "planned [*] +no plan fits: rank [01] needs .*, so it lacks .*; proven: "));
   EXPECT_THAT(outcome.err, HasSubstr("pfeife-exp: no case has a plan"));
   EXPECT_EQ(result("out", "planned", "feasible"), "0");

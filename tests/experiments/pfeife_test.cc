@@ -14,7 +14,7 @@
 namespace pfeife {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class Pfeife : public ProgramTest {};
 

@@ -424,7 +424,7 @@ TEST_F(Sweep, PlansThatACaseNoLongerHasGoAndNothingElseDoes) {
   ASSERT_EQ(plan({"baselines=1f1b", nothing_fits, "plan.recompute=none"}), 3);
   std::vector<std::string> names;
   for (const auto& [name, text] : files(folder)) names.push_back(name);
-  EXPECT_THAT(names, testing::UnorderedElementsAre(
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre(
                          "case.json", "files.sha256", "plans.svg", "rank_times.svg", "memory.svg",
                          "partition.svg", "gpipe/notes.txt", "mine/plan.yaml", "1f1b/plan.yaml",
                          "1f1b/schedule.csv", "1f1b/stages.csv", "1f1b/schedule_torch.csv",
@@ -478,12 +478,12 @@ TEST_F(Sweep, AFullDiskIsReportedAndLeavesNothingHalfWritten) {
       HasSubstr("No space left on device; free some space, or choose another folder with --out"));
   EXPECT_GT(left.size(), 0u);
   for (const auto& [name, text] : left) {
-    EXPECT_THAT(name, testing::Not(HasSubstr(".pfeife-tmp-")));
+    EXPECT_THAT(name, ::testing::Not(HasSubstr(".pfeife-tmp-")));
     if (name.ends_with(".svg")) {
-      EXPECT_THAT(text, testing::EndsWith("</svg>\n")) << name;
+      EXPECT_THAT(text, ::testing::EndsWith("</svg>\n")) << name;
     }
     if (name.ends_with(".json")) {
-      EXPECT_THAT(text, testing::EndsWith("}\n")) << name;
+      EXPECT_THAT(text, ::testing::EndsWith("}\n")) << name;
     }
   }
 }
