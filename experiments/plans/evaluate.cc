@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <tuple>
 #include <variant>
 
 #include "experiments/plans/case_limits.h"
@@ -190,15 +189,13 @@ Nanoseconds time_by(const Evaluation& plan, SelectBy by) {
   return step_time(by == SelectBy::Simulate ? plan.simulated.value() : plan.estimated);
 }
 
-std::size_t select(std::span<const Evaluation> planned, SelectBy select_by) {
-  std::size_t best = 0;
+std::size_t select(std::span<const Evaluation> planned, SelectBy select_by, double as_fast) {
+  if (planned.size() == 1) return 0;
   const SelectBy by = compared_by(planned, select_by);
-  const auto key = [&](const Evaluation& plan) {
-    return std::tuple(!plan.fits(), time_by(plan, by));
-  };
-  for (std::size_t i = 1; i < planned.size(); ++i)
-    if (key(planned[i]) < key(planned[best])) best = i;
-  return best;
+  std::vector<TimeAndFullness> plans;
+  for (const Evaluation& plan : planned)
+    plans.push_back({time_by(plan, by), fullness(plan.plan.peak_memory, plan.memory_limit)});
+  return taken_plan(plans, as_fast);
 }
 
 }  // namespace pfeife

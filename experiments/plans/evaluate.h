@@ -85,8 +85,7 @@ SelectBy compared_by(std::span<const Evaluation> planned, SelectBy select_by);
 /// The plan's time of that kind, which it must have.
 Nanoseconds time_by(const Evaluation& plan, SelectBy by);
 
-/// The one to choose among planned ones by `select_by`, as compared_by() has it; the first of
-/// equally good ones. Those that fit their devices come before those that do not.
-std::size_t select(std::span<const Evaluation> planned, SelectBy select_by);
+/// The one to choose among planned ones by `select_by`, as compared_by() has it: taken_plan().
+std::size_t select(std::span<const Evaluation> planned, SelectBy select_by, double as_fast);
 
 }  // namespace pfeife

@@ -40,6 +40,9 @@ Evaluation priced_again(Evaluation made, const CaseInputs& calibrated) {
 void calibrate(const CaseInputs& given, EvaluatedCase& plans, const LayersOf& layers_of) {
   const Layers* sized = layers_of(*plans.settled);  // size and order as they were settled
   const CaseInputs calibrated{plans.settled.get(), sized ? sized : given.layers, given.cluster};
+  const PlanSettings& wishes = plans.config->plan;
+  std::swap(plans.planned.front(),
+            plans.planned[select(plans.planned, SelectBy::Estimate, wishes.counts_as_fast())]);
   plans.planned.resize(1);
   for (std::vector<Evaluation>* some : {&plans.planned, &plans.baselines})
     for (Evaluation& one : *some) one = priced_again(std::move(one), calibrated);

@@ -33,6 +33,11 @@ std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
   for (const Evaluation& other : evaluated.planned)
     if (is_new(other.plan.spec)) {
       Reason reason = slower_by(time_by(other, by) - chosen);
+      if (*reason.slower <= Nanoseconds{0} && other.fits()) {  // counts as fast, and is fuller
+        reason.why = Why::Fuller;
+        reason.lacking =
+            std::ranges::max(other.plan.peak_memory) - std::ranges::max(plan.plan.peak_memory);
+      }
       reason.by = by;
       lost.push_back({name_of(other.plan), other.plan.spec.family, reason, std::nullopt});
     }
@@ -70,7 +75,9 @@ std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated) {
   if (p95(evaluated.planned.front())) ways.push_back(SelectBy::P95);
   std::vector<PlanChoice> choices;
   for (const SelectBy way : ways) {
-    PlanChoice choice{.by = way, .number = select(evaluated.planned, way)};
+    PlanChoice choice{
+        .by = way,
+        .number = select(evaluated.planned, way, evaluated.config->plan.counts_as_fast())};
     const Evaluation& plan = evaluated.planned[choice.number];
     choice.schedule = name_of(plan.plan);
     choice.estimate = step_time(plan.estimated);

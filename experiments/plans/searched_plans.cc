@@ -277,6 +277,23 @@ class CaseSearch {
   SearchOptions options_;
 };
 
+/// The best plans of a search, and the least full ones of those that count as fast; the fastest
+/// first.
+std::vector<Priced> plans_to_compare(const Answer& answer, double as_fast) {
+  constexpr std::size_t kLeastFull = 3;
+  std::vector<Priced> plans = answer.plans;
+  if (plans.empty()) return plans;
+  const auto fastest = static_cast<double>(plans.front().estimate.count());
+  const auto end = std::ranges::find_if(answer.front, [&](const Priced& plan) {
+    return static_cast<double>(plan.estimate.count()) > (1 + as_fast) * fastest;
+  });
+  const auto begin = end - std::min<std::ptrdiff_t>(end - answer.front.begin(), kLeastFull);
+  for (const Priced& plan : std::ranges::subrange(begin, end))
+    if (std::ranges::find(plans, plan) == plans.end()) plans.push_back(plan);
+  std::ranges::stable_sort(plans, {}, &Priced::estimate);
+  return plans;
+}
+
 }  // namespace
 
 std::vector<std::vector<ScheduleSpec>> searched_schedules(const Request& config,
@@ -333,7 +350,9 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
     add_handed(plans);
   }
   const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
-  for (const Priced& planned : plans.answer.plans)
+  for (const Priced& planned : options.keep == 1
+                                   ? plans.answer.plans
+                                   : plans_to_compare(plans.answer, config.plan.counts_as_fast()))
     plans.planned.push_back(estimated_plan(settled, origin, kPlanned, planned));
   if (!plans.planned.empty()) return settled;
   const Problem problem = with_settled_recomputation(recomputing(

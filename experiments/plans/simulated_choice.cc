@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "experiments/plans/case_limits.h"
@@ -98,6 +99,20 @@ Evaluation& kept_as_planned(const Priced& plan, const CaseInputs& settled,
   return same == planned.end() ? planned.emplace_back(std::move(added)) : *same;
 }
 
+/// The fastest of `timed`, the fastest first, and of all that count as fast the least full.
+std::vector<Priced> worth_keeping(std::vector<TimedPlan> timed, const Problem& problem,
+                                  double as_fast) {
+  if (timed.empty()) return {};
+  std::vector<TimeAndFullness> figures;
+  for (const TimedPlan& plan : timed)
+    figures.push_back({plan.time.shared, fullness(plan.peak_memory, problem.memory_limit)});
+  const std::size_t taken = taken_plan(figures, as_fast);
+  std::vector<Priced> plans;
+  for (std::size_t i = 0; i < timed.size(); ++i)
+    if (i < kKept || i == taken) plans.push_back(std::move(timed[i]));
+  return plans;
+}
+
 /// Nothing if the case simulates nothing, has a given plan, one of reference mode or one made with
 /// other figures, or if nothing fits.
 void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
@@ -114,16 +129,19 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
   const LinkSimulator simulator{
       [&](std::span<const Priced> plans) { return simulations.times(plans); },
       config.simulation.links, config.simulation.queues};
-  SharedLinksOutcome found = fastest_with_shared_links(
-      problem, std::exchange(evaluated.answer.all, {}), std::move(asked),
-      {.keep = kKept, .iterations = config.plan.iterations, .threads = workers}, simulator);
+  SharedLinksOutcome found =
+      fastest_with_shared_links(problem, std::exchange(evaluated.answer.all, {}), std::move(asked),
+                                {.keep = std::numeric_limits<std::size_t>::max(),
+                                 .iterations = config.plan.iterations,
+                                 .threads = workers},
+                                simulator);
   if (found.unfinished) evaluated.answer.unfinished.push_back({Unfinished::What::SharedLinks});
   if (found.links_bind && evaluated.answer.bound && evaluated.answer.alternatives.empty())
     evaluated.answer.links_bound =
         shared_links_bound(problem, {config.simulation.queues, config.simulation.links, false},
                            evaluated.answer.bound->linked);
-  std::vector<Priced> plans;
-  for (TimedPlan& one : found.plans) plans.push_back(std::move(one));
+  std::vector<Priced> plans =
+      worth_keeping(std::move(found.plans), problem, config.plan.counts_as_fast());
   if (chosen_by(config) == SelectBy::P95)  // by which a baseline may be better than these
     plans.insert(plans.end(), baselines.begin(), baselines.end());
   for (const Priced& plan : plans) {
@@ -150,7 +168,8 @@ void simulate_cases(std::span<EvaluatedCase> cases, std::size_t workers) {
   simulate_plans(plans, workers);
   order_messages(cases, workers);
   for (EvaluatedCase& evaluated : cases)
-    evaluated.chosen = select(evaluated.planned, chosen_by(*evaluated.config));
+    evaluated.chosen = select(evaluated.planned, chosen_by(*evaluated.config),
+                              evaluated.config->plan.counts_as_fast());
 }
 
 }  // namespace pfeife

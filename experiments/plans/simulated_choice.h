@@ -11,8 +11,8 @@ namespace pfeife {
 /// ones of a case that is searched and simulated it adds those that are fastest with shared links:
 /// of the plans that the search knows, of those found with links in mind, and of the baselines that
 /// fit and whose family, stages a rank and cuts are among those that the config leaves open. So the
-/// chosen plan is not simulated slower than these baselines, unless the config chooses by another
-/// figure. `workers`: processes and threads. Errors: RuntimeFault.
+/// chosen plan is not simulated slower than these baselines by more than plan.as_fast, unless the
+/// config chooses by another figure. `workers`: processes and threads. Errors: RuntimeFault.
 void simulate_cases(std::span<EvaluatedCase> cases, std::size_t workers);
 
 }  // namespace pfeife

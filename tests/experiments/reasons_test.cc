@@ -30,7 +30,7 @@ Evaluation plan_of(const std::string& family, Nanoseconds estimate, Nanoseconds 
 
 /// Three plans, best estimate first, each the best by another figure, and three schedules that the
 /// search rejected in comparison with the first.
-struct Reasons : testing::Test {
+struct Reasons : ::testing::Test {
   Reasons() {
     evaluated.config = &config;
     evaluated.planned = {
@@ -47,7 +47,7 @@ struct Reasons : testing::Test {
 
   void choose(SelectBy by) {
     config.select_by = by;
-    evaluated.chosen = select(evaluated.planned, by);
+    evaluated.chosen = select(evaluated.planned, by, 0);
   }
 
   std::vector<std::pair<std::string, Reason>> lost() const {
@@ -101,11 +101,11 @@ TEST_F(Reasons, AreOfWhatThePlanWasChosenBy) {
 // One plan of three lacks a simulation: estimates are what all have.
 TEST_F(Reasons, PlansAreChosenByWhatAllOfThemHave) {
   evaluated.planned[2].simulated.reset();
-  EXPECT_EQ(select(evaluated.planned, SelectBy::P95), 2u);
+  EXPECT_EQ(select(evaluated.planned, SelectBy::P95, 0), 2u);
   evaluated.planned[1].simulated_spread.reset();
   EXPECT_EQ(compared_by(evaluated.planned, SelectBy::P95), SelectBy::Estimate);
-  EXPECT_EQ(select(evaluated.planned, SelectBy::P95), 0u);
-  EXPECT_EQ(select(evaluated.planned, SelectBy::Simulate), 0u);
+  EXPECT_EQ(select(evaluated.planned, SelectBy::P95, 0), 0u);
+  EXPECT_EQ(select(evaluated.planned, SelectBy::Simulate, 0), 0u);
 }
 
 // The simulator may have chosen another plan of a schedule, or one of a schedule that the search

@@ -22,6 +22,15 @@ TEST(Reasons, SayHowMuchSlowerAndThanWhat) {
   EXPECT_EQ(to_string({.why = Why::Slower}), "slower") << "by how much is not known";
 }
 
+TEST(Reasons, SayWhatAPlanThatCountsAsFastNeedsMore) {
+  Reason fuller{.why = Why::Fuller, .slower = milliseconds{0}, .lacking = 3 * kGiB};
+  EXPECT_EQ(to_string(fuller), "as fast, with 3 GiB more");
+  fuller.slower = milliseconds{-2};
+  EXPECT_EQ(to_string(fuller), "2 ms faster, with 3 GiB more");
+  fuller.lacking = Bytes{0};  // another device is the fullest
+  EXPECT_EQ(to_string(fuller), "2 ms faster, with less room");
+}
+
 // 12.35 ms is not proven where 12.347999 is.
 TEST(Reasons, NameTheBoundThatRulesOut) {
   Reason ruled_out{.why = Why::RuledOut};

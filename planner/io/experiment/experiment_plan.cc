@@ -169,6 +169,11 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
       field("reserve", &Wishes::reserve, memory(),
             "memory of each device that the model may not use")
           .by_default("the device kind's"),
+      field(
+          "as_fast", &Wishes::as_fast, real(0, 1),
+          "plans that take at most this share longer than the fastest count as fast; of these the "
+          "one is taken whose fullest device has the most room. 0: the fastest, whatever it "
+          "needs"),
       Field<Wishes>{"devices", "a list, or `search`",
                     "the device of each rank. `search`: which of the first D runs which rank [is "
                     "found](open_choices.md)",

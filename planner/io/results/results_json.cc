@@ -16,6 +16,7 @@ struct NoRecord {};
 
 constexpr std::array kReasons = {std::pair{Why::Chosen, "chosen"},
                                  std::pair{Why::Slower, "slower"},
+                                 std::pair{Why::Fuller, "fuller"},
                                  std::pair{Why::RuledOut, "ruled_out"},
                                  std::pair{Why::LacksMemory, "lacks_memory"},
                                  std::pair{Why::NothingFound, "nothing_found"},

@@ -77,7 +77,8 @@ void check_reference(const PlanSettings& plan) {
       {"receives", plan.receives != usual.receives},
       {"order", plan.order != usual.order},
       {"cuts_at", plan.cuts_at != usual.cuts_at},
-      {"for", plan.for_torch}};
+      {"for", plan.for_torch},
+      {"as_fast", plan.as_fast != usual.as_fast}};
   for (const auto& [key, wished] : wishes)
     if (wished)
       throw RefusedWish(std::string("plan.") + key,
@@ -87,6 +88,8 @@ void check_reference(const PlanSettings& plan) {
 }
 
 void check_plan(const PlanSettings& plan) {
+  if (!(plan.as_fast >= 0 && plan.as_fast <= 1))
+    refuse("plan.as_fast", "a share from 0 to 1 is needed");
   if (plan.file && plan.schedule)
     refuse("plan.schedule", "plan.file has a schedule; leave one of the two out");
   if (plan.schedule && plan.cuts == PlanSettings::Cuts::Search)

@@ -58,9 +58,14 @@ struct PlanSettings {
   bool search_devices = false;           ///< which of them runs which rank is to be found
   bool for_torch = false;             ///< for: torch, only what torch.distributed.pipelining runs
   std::optional<Bytes> reserve = {};  ///< of every device's memory; absent = as its kind says
+  /// Plans that take at most this share longer than the fastest count as fast as it; of these the
+  /// one that is least full is taken.
+  double as_fast = 0.001;
 
   /// The search finds it: neither plan nor schedule is given.
   bool searched() const { return !file && !schedule; }
+  /// as_fast; reference mode takes the fastest.
+  double counts_as_fast() const { return reference ? 0 : as_fast; }
   friend bool operator==(const PlanSettings&, const PlanSettings&) = default;
 };
 

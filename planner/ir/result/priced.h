@@ -36,6 +36,16 @@ Bytes largest_peak(const Priced& plan);
 /// The peak of the rank that is fullest, as a share of its limit: above 1 it does not fit.
 double fullness(const std::vector<Bytes>& peak_memory, const std::vector<Bytes>& memory_limit);
 
+/// A plan beside others, of which one is taken.
+struct TimeAndFullness {
+  Nanoseconds time{0};
+  double fullness = 0;
+};
+/// The number of the plan that is taken, speed first: of those that fit (of all, if none does) and
+/// take at most the share `as_fast` longer than the fastest of them, the one that is least full;
+/// of these the fastest, of these the first. At least one plan.
+std::size_t taken_plan(const std::vector<TimeAndFullness>& plans, double as_fast);
+
 /// No rank needs more than it has.
 bool fits(const std::vector<Bytes>& peak_memory, const std::vector<Bytes>& memory_limit);
 

@@ -15,6 +15,12 @@ std::string slower_text(const Reason& reason) {
   return to_string(*reason.slower) + " slower" + by;
 }
 
+std::string fuller_text(const Reason& reason) {
+  const bool faster = reason.slower && *reason.slower < Nanoseconds{0};
+  return (faster ? to_string(-*reason.slower) + " faster" : "as fast") + ", with " +
+         (reason.lacking > Bytes{0} ? to_string(reason.lacking) + " more" : "less room");
+}
+
 std::string ruled_out_text(const Reason& reason, const std::optional<Nanoseconds>& bound,
                            bool several) {
   const std::string whose = several ? "their bounds" : "its bound";
@@ -32,6 +38,8 @@ std::string to_string(const Reason& reason, const std::optional<Nanoseconds>& bo
       return "";
     case Why::Slower:
       return slower_text(reason);
+    case Why::Fuller:
+      return fuller_text(reason);
     case Why::RuledOut:
       return ruled_out_text(reason, bound, several);
     case Why::LacksMemory:

@@ -15,6 +15,7 @@ namespace pfeife {
 enum class Why : std::uint8_t {
   Chosen,        ///< it is the plan
   Slower,        ///< its time is above the plan's
+  Fuller,        ///< it counts as fast (plan.as_fast), and leaves less room
   RuledOut,      ///< its bound is not below the plan's time
   LacksMemory,   ///< the cuts found need more memory than there is
   NothingFound,  ///< no cuts were found that fit
@@ -26,11 +27,12 @@ struct Reason {
   Why why = Why::Chosen;
   /// Slower, RuledOut: compared with the least estimate, which is not that of the plan.
   bool beside_least = false;
-  std::optional<Nanoseconds> slower;  ///< Slower: by how much, if that is known
-  SelectBy by = SelectBy::Estimate;   ///< Slower: what was compared
+  std::optional<Nanoseconds> slower;  ///< Slower, Fuller (not above 0): by how much, if known
+  SelectBy by = SelectBy::Estimate;   ///< Slower, Fuller: what was compared
   RankId rank;                        ///< LacksMemory: the rank that lacks most
-  Bytes lacking{0};                   ///< LacksMemory: by how much, in the best case found
-  bool may_yet_fit = false;           ///< LacksMemory: other cuts were not ruled out
+  /// LacksMemory: by how much, in the best case found. Fuller: how much larger its peak is.
+  Bytes lacking{0};
+  bool may_yet_fit = false;  ///< LacksMemory: other cuts were not ruled out
   std::string words;
   friend bool operator==(const Reason&, const Reason&) = default;
 };
