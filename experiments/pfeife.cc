@@ -165,6 +165,8 @@ Planned planned_of(const EvaluatedCase& evaluated) {
   static_cast<RecordedAnswer&>(planned) = recorded_answer(evaluated);
   planned.contestants.push_back(evaluated.planned[evaluated.chosen]);
   for (const Evaluation& baseline : evaluated.baselines) planned.contestants.push_back(baseline);
+  if (evaluated.less_memory)
+    planned.contestants.push_back(evaluated.planned[*evaluated.less_memory]);
   return planned;
 }
 

@@ -61,10 +61,11 @@ std::vector<StageCompute> stages_of(const Evaluation& plan) {
   return stages;
 }
 
-/// The chosen plan, then the baselines.
+/// The chosen plan, the baselines, and the plan with less memory, if there is one.
 std::vector<const Evaluation*> plans_of(const EvaluatedCase& evaluated) {
   std::vector<const Evaluation*> plans{&evaluated.planned[evaluated.chosen]};
   for (const Evaluation& baseline : evaluated.baselines) plans.push_back(&baseline);
+  if (evaluated.less_memory) plans.push_back(&evaluated.planned[*evaluated.less_memory]);
   return plans;
 }
 
@@ -164,7 +165,8 @@ CaseRecord record_of(const EvaluatedCase& evaluated, const Request& config) {
   record.plans.front().row.search_s = evaluated.answer.seconds;
   record.plans.front().row.candidates = evaluated.answer.candidates;
   if (evaluated.answer.bound && chosen.possible()) {
-    add_bound(*evaluated.answer.bound, record.links_bound, record.plans.front().row);
+    for (PlanRecord& plan : record.plans)
+      if (is_own(plan.row)) add_bound(*evaluated.answer.bound, record.links_bound, plan.row);
     record.bound_covers = covered_text(evaluated.answer);
   }
   for (const Priced& plan : evaluated.answer.front)
@@ -177,6 +179,7 @@ CaseRecord record_of(const EvaluatedCase& evaluated, const Request& config) {
 std::vector<Evaluation*> kept_plans(EvaluatedCase& evaluated) {
   std::vector<Evaluation*> plans{&evaluated.planned[evaluated.chosen]};
   for (Evaluation& baseline : evaluated.baselines) plans.push_back(&baseline);
+  if (evaluated.less_memory) plans.push_back(&evaluated.planned[*evaluated.less_memory]);
   std::erase_if(plans, [](const Evaluation* plan) { return !plan->possible(); });
   return plans;
 }

@@ -198,4 +198,14 @@ std::size_t select(std::span<const Evaluation> planned, SelectBy select_by, doub
   return taken_plan(plans, as_fast);
 }
 
+std::optional<std::size_t> with_less_memory(std::span<const Evaluation> planned, SelectBy select_by,
+                                            std::size_t chosen) {
+  const auto full = [](const Evaluation& plan) {
+    return fullness(plan.plan.peak_memory, plan.memory_limit);
+  };
+  const std::size_t found = select(planned, select_by, kNearlyAsFast);
+  const bool saves = full(planned[found]) <= (1 - kMuchLessMemory) * full(planned[chosen]);
+  return planned[chosen].fits() && saves ? std::optional(found) : std::nullopt;
+}
+
 }  // namespace pfeife

@@ -20,7 +20,8 @@ struct EvaluatedCase {
   std::vector<Evaluation> planned;    ///< best estimate first; one with a reason if nothing fits
   std::vector<Evaluation> baselines;  ///< in the order of the config
   std::size_t chosen = 0;             ///< of `planned`
-  Answer answer;                      ///< of the search; empty for a given plan
+  std::optional<std::size_t> less_memory;  ///< of `planned`: with_less_memory(), if nothing is run
+  Answer answer;                           ///< of the search; empty for a given plan
   /// Plans of other cases that fit here, with the cases' names.
   std::vector<std::pair<std::string, Priced>> handed;
   const ModelWork* work = nullptr;          ///< of a microbatch; nullptr = not known

@@ -277,19 +277,23 @@ class CaseSearch {
   SearchOptions options_;
 };
 
-/// The best plans of a search, and the least full ones of those that count as fast; the fastest
-/// first.
+/// The best plans of a search, and the least full ones of those that count as fast, or nearly; the
+/// fastest first.
 std::vector<Priced> plans_to_compare(const Answer& answer, double as_fast) {
-  constexpr std::size_t kLeastFull = 3;
+  constexpr std::ptrdiff_t kLeastFull = 3;
   std::vector<Priced> plans = answer.plans;
   if (plans.empty()) return plans;
   const auto fastest = static_cast<double>(plans.front().estimate.count());
-  const auto end = std::ranges::find_if(answer.front, [&](const Priced& plan) {
-    return static_cast<double>(plan.estimate.count()) > (1 + as_fast) * fastest;
-  });
-  const auto begin = end - std::min<std::ptrdiff_t>(end - answer.front.begin(), kLeastFull);
-  for (const Priced& plan : std::ranges::subrange(begin, end))
-    if (std::ranges::find(plans, plan) == plans.end()) plans.push_back(plan);
+  const auto add = [&](double share, std::ptrdiff_t count) {
+    const auto end = std::ranges::find_if(answer.front, [&](const Priced& plan) {
+      return static_cast<double>(plan.estimate.count()) > (1 + share) * fastest;
+    });
+    const auto begin = end - std::min(end - answer.front.begin(), count);
+    for (const Priced& plan : std::ranges::subrange(begin, end))
+      if (std::ranges::find(plans, plan) == plans.end()) plans.push_back(plan);
+  };
+  add(as_fast, kLeastFull);
+  add(kNearlyAsFast, 1);
   std::ranges::stable_sort(plans, {}, &Priced::estimate);
   return plans;
 }

@@ -9,6 +9,7 @@
 #include "experiments/plans/message_orders.h"
 #include "experiments/plans/searched_plans.h"
 #include "experiments/plans/simulated_times.h"
+#include "planner/ir/result/result_engine.h"
 #include "planner/schedules/families.h"
 #include "planner/search/bound/link_bound.h"
 #include "planner/search/choices/shared_links.h"
@@ -99,17 +100,18 @@ Evaluation& kept_as_planned(const Priced& plan, const CaseInputs& settled,
   return same == planned.end() ? planned.emplace_back(std::move(added)) : *same;
 }
 
-/// The fastest of `timed`, the fastest first, and of all that count as fast the least full.
+/// The fastest of `timed`, the fastest first, and of all that count as fast, or nearly, the least
+/// full.
 std::vector<Priced> worth_keeping(std::vector<TimedPlan> timed, const Problem& problem,
                                   double as_fast) {
   if (timed.empty()) return {};
   std::vector<TimeAndFullness> figures;
   for (const TimedPlan& plan : timed)
     figures.push_back({plan.time.shared, fullness(plan.peak_memory, problem.memory_limit)});
-  const std::size_t taken = taken_plan(figures, as_fast);
+  const std::size_t taken = taken_plan(figures, as_fast), near = taken_plan(figures, kNearlyAsFast);
   std::vector<Priced> plans;
   for (std::size_t i = 0; i < timed.size(); ++i)
-    if (i < kKept || i == taken) plans.push_back(std::move(timed[i]));
+    if (i < kKept || i == taken || i == near) plans.push_back(std::move(timed[i]));
   return plans;
 }
 
@@ -153,6 +155,19 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
                            [](const Evaluation& plan) { return step_time(plan.estimated); });
 }
 
+void choose(EvaluatedCase& evaluated) {
+  const Request& config = *evaluated.config;
+  const SelectBy by = chosen_by(config);
+  evaluated.chosen = select(evaluated.planned, by, config.plan.counts_as_fast());
+  const bool runs = config.measure || !config.measurement.traces.empty();
+  if (runs || !config.plan.searched() || config.plan.reference) return;
+  evaluated.less_memory = with_less_memory(evaluated.planned, by, evaluated.chosen);
+  if (!evaluated.less_memory) return;
+  Evaluation& plan = evaluated.planned[*evaluated.less_memory];
+  plan.name = kLessMemory;
+  plan.plan.bound.reset();  // whose proof is the planned one's
+}
+
 }  // namespace
 
 void simulate_cases(std::span<EvaluatedCase> cases, std::size_t workers) {
@@ -167,9 +182,7 @@ void simulate_cases(std::span<EvaluatedCase> cases, std::size_t workers) {
   }
   simulate_plans(plans, workers);
   order_messages(cases, workers);
-  for (EvaluatedCase& evaluated : cases)
-    evaluated.chosen = select(evaluated.planned, chosen_by(*evaluated.config),
-                              evaluated.config->plan.counts_as_fast());
+  for (EvaluatedCase& evaluated : cases) choose(evaluated);
 }
 
 }  // namespace pfeife

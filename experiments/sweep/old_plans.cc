@@ -6,6 +6,7 @@
 #include "experiments/sweep/output_digests.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/ir/result/case_files.h"
+#include "planner/ir/result/result_engine.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {
@@ -19,7 +20,7 @@ constexpr const char* kSomePlans[] = {"schedule_torch.csv", "run_in_torch.py", "
 /// The folders that plans of an earlier run may have: of the families, and those that the list of
 /// its files names.
 std::set<std::string> plan_names(const std::filesystem::path& folder) {
-  std::set<std::string> names{"planned"};
+  std::set<std::string> names{"planned", kLessMemory};
   for (const Family& family : families()) names.insert(family.name);
   for (const std::string& file : digested_files(folder)) {
     const std::filesystem::path plan = std::filesystem::path(file).parent_path();

@@ -11,7 +11,8 @@
 
 namespace pfeife {
 
-/// The record of the case of `config`: the chosen plan first, then the baselines.
+/// The record of the case of `config`: the chosen plan first, then the baselines, then the plan
+/// with less memory, if there is one.
 CaseRecord record_of(const EvaluatedCase& evaluated, const CaseConfig& config);
 
 /// Writes FOLDER/<plan>/{plan.yaml, schedule.csv, split_points.json, schedule_torch.csv} of the

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planner/ir/result/result_engine.h"
 #include "plots/figure/axis.h"
 #include "plots/figure/svg.h"
 #include "plots/figure/theme.h"
@@ -87,7 +88,8 @@ struct Baseline {
 std::vector<Baseline> baselines_of(const CaseRecord& report_case) {
   std::vector<Baseline> found;
   for (std::size_t i = 1; i < report_case.plans.size(); ++i)
-    if (const ResultRow& row = report_case.plans[i].row; row.estimate && row.peak_memory)
+    if (const ResultRow& row = report_case.plans[i].row;
+        row.estimate && row.peak_memory && !is_own(row))
       found.push_back({&row, number(*row.estimate), number(*row.peak_memory)});
   return found;
 }

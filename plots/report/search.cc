@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "planner/ir/basics/round_down.h"
+#include "planner/ir/result/result_engine.h"
 #include "plots/figure/axis.h"
 #include "plots/figure/svg.h"
 #include "plots/figure/theme.h"
@@ -43,7 +44,7 @@ double count_of(const SearchStep& step) {
 std::vector<Level> baselines_of(const CaseRecord& report_case) {
   std::vector<Level> levels;
   for (std::size_t i = 1; i < report_case.plans.size(); ++i)
-    if (const ResultRow& row = report_case.plans[i].row; row.estimate)
+    if (const ResultRow& row = report_case.plans[i].row; row.estimate && !is_own(row))
       levels.push_back({row.plan, *row.estimate});
   return levels;
 }

@@ -205,7 +205,7 @@ std::string plan_beside(std::span<const CaseRecord> cases) {
   std::string first;
   for (const CaseRecord& record : cases)
     for (std::size_t i = 1; i < record.plans.size(); ++i) {
-      if (!compared_time(record, record.plans[i])) continue;
+      if (is_own(record.plans[i].row) || !compared_time(record, record.plans[i])) continue;
       const std::string& name = record.plans[i].row.plan;
       if (name == "1f1b") return name;
       if (first.empty()) first = name;

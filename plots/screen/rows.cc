@@ -74,7 +74,7 @@ std::vector<const PlanRecord*> plans_in_order(const CaseRecord& record, bool cho
   if (plans.empty()) return plans;
   const TraceSource engine = compared_engine(record);
   const auto rank = [&](const PlanRecord* plan) {
-    return std::tuple(!has_time(plan->row), lacks_most(*plan).has_value(),
+    return std::tuple(!is_own(plan->row), !has_time(plan->row), lacks_most(*plan).has_value(),
                       !time_of(plan->row, engine), time_of(plan->row, engine));
   };
   std::ranges::stable_sort(plans.begin() + 1, plans.end(), {}, rank);
@@ -83,7 +83,7 @@ std::vector<const PlanRecord*> plans_in_order(const CaseRecord& record, bool cho
 
 std::string plan_name(const PlanRecord& plan) {
   const ResultRow& row = plan.row;
-  const bool called = !row.plan.empty() && row.plan != "planned" && row.plan != row.family;
+  const bool called = !row.plan.empty() && !is_own(row) && row.plan != row.family;
   if (row.estimate && called)
     return row.plan + (row.stages_per_rank > 1 ? " V=" + std::to_string(row.stages_per_rank) : "");
   std::string name = plan.row.estimate ? schedule_name(plan.row) : plan.row.plan;

@@ -25,9 +25,8 @@ inline constexpr const char* kMicrobatchSize = "b";
 /// cluster, the keys of the config that are swept, and the engine by which plans are compared.
 std::vector<Key> keys_of(const std::vector<CaseRecord>& cases);
 
-/// The chosen plan, then the others: the fastest first by the engine by which the case's plans are
-/// compared, those that do not fit and those that cannot
-/// be behind them.
+/// The chosen plan, the one with less memory, then the others: the fastest first by the engine by
+/// which the case's plans are compared, those that do not fit and those that cannot be behind them.
 std::vector<const PlanRecord*> plans_in_order(const CaseRecord& record, bool chosen_only = false);
 
 /// "zb_greedy V=3"; of a plan that there is not what it is called in the config.

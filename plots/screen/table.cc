@@ -18,11 +18,12 @@ constexpr double kFarFromBound = 0.05;
 constexpr std::size_t kWide = 120;      ///< from here on each device's memory is shown
 constexpr std::size_t kLeastName = 20;  ///< characters for a plan's name, or a column gives way
 
-constexpr std::string_view kPlannedMark = " *", kMovingMark = " ~";
+constexpr std::string_view kPlannedMark = " *", kMovingMark = " ~", kLessMemoryMark = " -";
 
 /// Behind the name of a plan.
 std::string_view mark_of(const CaseRecord& record, const PlanRecord& plan,
                          const ScreenOptions& options) {
+  if (plan.row.plan == kLessMemory) return kLessMemoryMark;
   if (&plan != &record.plans.front()) return "";
   const auto& moving = options.still_moving;
   if (std::ranges::find(moving, record.name) != moving.end()) return kMovingMark;
@@ -92,6 +93,7 @@ Table table_of(const std::vector<CaseRecord>& cases, const std::vector<Key>& key
       table.rows.push_back(std::move(row));
     }
   }
+  table.marks.resize(table.rows.size());
   return table;
 }
 
@@ -174,12 +176,13 @@ std::string legend(const std::vector<CaseRecord>& cases, const std::vector<Key>&
                    const std::vector<Column>& columns, const TableFacts& facts,
                    const ScreenOptions& options) {
   bool lacks = false, gaps = false, recomputes = false, others_do = false, several = false;
-  bool planned = false, moving = false;
+  bool planned = false, moving = false, less_memory = false;
   for (const CaseRecord& record : cases)
     for (const PlanRecord* plan : plans_in_order(record, options.chosen_only)) {
       planned = planned || mark_of(record, *plan, options) == kPlannedMark;
       moving = moving || mark_of(record, *plan, options) == kMovingMark;
       several = several || plan != &record.plans.front();
+      less_memory = less_memory || plan->row.plan == kLessMemory;
       lacks = lacks || lacks_most(*plan);
       recomputes = recomputes || plan->recomputes;
       others_do = others_do || (plan->recomputes && plan != &record.plans.front());
@@ -193,6 +196,7 @@ std::string legend(const std::vector<CaseRecord>& cases, const std::vector<Key>&
     text += ", b samples a microbatch";
   if (planned) text += ", * planned";
   if (moving) text += ", ~ planned so far";
+  if (less_memory) text += ", - nearly as fast with less memory";
   if (lacks) text += std::string(", ! ") + facts.memory.name + " over the limit";
   if (has("error")) text += ", error: of the prediction, predicted / measured - 1";
   if (gaps && has("gap")) text += ", gap: % over the bound on estimates";

@@ -3,6 +3,7 @@
 
 #include "planner/io/experiment/experiment_case.h"
 #include "planner/ir/result/case_files.h"
+#include "planner/ir/result/result_engine.h"
 
 namespace pfeife {
 namespace {
@@ -16,10 +17,10 @@ std::string read_name(const YamlNode& node) {
     return std::isalnum(c) || c == '_' || c == '-' || c == '+' || c == '.';
   };
   if (name.empty() || name.size() > 40 || name.front() == '.' ||
-      !std::ranges::all_of(name, plain) || name == "planned")
+      !std::ranges::all_of(name, plain) || name == "planned" || name == kLessMemory)
     node.fail("\"" + name +
               "\" names a folder: use up to 40 letters, digits, and \"_-+.\", none of the last at "
-              "the start, and not \"planned\"");
+              "the start, and neither \"planned\" nor \"less_memory\"");
   if (std::ranges::find(kCaseFiles, name) != kCaseFiles.end()) {
     std::string names;
     for (const std::string_view file : kCaseFiles)
@@ -46,8 +47,8 @@ FieldList<BaselineSettings> baseline_fields(const std::vector<std::string>& fami
           .needed()
           .with_values("a name"),
       field("name", &Baseline::called, Kind<std::string>{"a word", read_name, free_text().value},
-            "what table and folder call it: up to 40 letters, digits and `_-+.`; not `planned`, "
-            "nor as a file of the case's folder (`case.json`, `plans.svg`, ...)")
+            "what table and folder call it: up to 40 letters, digits and `_-+.`; not `planned` "
+            "or `less_memory`, nor as a file of the case's folder (`case.json`, `plans.svg`, ...)")
           .by_default("family, cuts and recomputation: `1f1b_equal_layers_blocks`"),
       cuts_field<Baseline>(words_of<Cuts>({Cuts::EqualTime, Cuts::EqualParameters,
                                            Cuts::EqualLayers, Cuts::Search, Cuts::Reference}),

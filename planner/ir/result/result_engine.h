@@ -13,6 +13,14 @@
 
 namespace pfeife {
 
+/// What the row of a plan is called that is nearly as fast as the planned one with much less
+/// memory.
+inline constexpr const char* kLessMemory = "less_memory";
+/// The search's, and no baseline.
+inline bool is_own(const ResultRow& row) {
+  return row.plan == "planned" || row.plan == kLessMemory;
+}
+
 /// Some engine gave the row a time: there is such a plan.
 bool has_time(const ResultRow& row);
 /// The row's time of that engine; nothing if it has none.
