@@ -10,7 +10,9 @@
 #include "planner/ir/request/check.h"
 #include "planner/schedules/families.h"
 #include "planner/search/choices/advice.h"
+#include "planner/search/choices/leaner_orders.h"
 #include "planner/search/joint/if_needed.h"
+#include "planner/search/price/pareto.h"
 #include "planner/search/price/price.h"
 #include "planner/search/reference/reference.h"
 #include "planner/search/search.h"
@@ -277,6 +279,15 @@ class CaseSearch {
   SearchOptions options_;
 };
 
+/// Adds orders that need less, as fast and nearly as fast, to the front.
+void add_leaner_orders(const Problem& problem, double as_fast, std::size_t threads,
+                       Answer& answer) {
+  for (const double slower : {as_fast, kNearlyAsFast})
+    for (Priced& plan : leaner_orders(problem, answer.all, slower, threads))
+      answer.front.push_back(std::move(plan));
+  answer.front = pareto_front(std::move(answer.front), problem.memory_limit);
+}
+
 /// The best plans of a search, and the least full ones of those that count as fast, or nearly; the
 /// fastest first.
 std::vector<Priced> plans_to_compare(const Answer& answer, double as_fast) {
@@ -354,9 +365,13 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
     add_handed(plans);
   }
   const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
-  for (const Priced& planned : options.keep == 1
-                                   ? plans.answer.plans
-                                   : plans_to_compare(plans.answer, config.plan.counts_as_fast()))
+  const bool compared = options.keep > 1 && !config.plan.reference;
+  if (compared && !plans.answer.plans.empty())
+    add_leaner_orders(settled_problem(settled, plans.answer.recompute),
+                      config.plan.counts_as_fast(), options.threads, plans.answer);
+  const std::vector<Priced> best =
+      compared ? plans_to_compare(plans.answer, config.plan.counts_as_fast()) : plans.answer.plans;
+  for (const Priced& planned : best)
     plans.planned.push_back(estimated_plan(settled, origin, kPlanned, planned));
   if (!plans.planned.empty()) return settled;
   const Problem problem = with_settled_recomputation(recomputing(

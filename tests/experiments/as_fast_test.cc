@@ -63,8 +63,8 @@ TEST_F(AsFast, APlanThatIsNearlyAsFastWithMuchLessMemoryIsARow) {
   const Outcome outcome = run({"config.yaml", "--out", "row", "--set", "plan.as_fast=0"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(knobs("row", "less_memory"), "prefetch=0");
-  EXPECT_THAT(outcome.out, HasSubstr("1f1b prefetch=0 ~"));
-  EXPECT_THAT(outcome.out, HasSubstr("~ nearly as fast with less memory"));
+  EXPECT_THAT(outcome.out, HasSubstr("1f1b prefetch=0 -"));
+  EXPECT_THAT(outcome.out, HasSubstr("- nearly as fast with less memory"));
   EXPECT_THAT(read("row/devices=2,microbatches=8/less_memory/plan.yaml"), HasSubstr("1f1b"));
   ASSERT_EQ(run({"config.yaml", "--out", "row", "--set", "plan.as_fast=0.01"}).code, 0);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "row/devices=2,microbatches=8/less_memory"));
