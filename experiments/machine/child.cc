@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <mutex>
 
 #include "planner/io/files/atomic_file.h"
+#include "planner/io/files/dependent_process.h"
 #include "planner/io/files/write_failure.h"
 #include "planner/ir/basics/error.h"
 
@@ -27,17 +27,18 @@ std::atomic<pid_t> running_child{0};
 /// end_children() was called.
 std::atomic<bool> children_end{false};
 
-[[noreturn]] void become(const char* program, char* const* words, int log, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(4);
+int become_logged(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+                  int log) {
+  std::vector<std::string> words{program.string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
   const int nothing = open("/dev/null", O_RDONLY);
   dup2(nothing, STDIN_FILENO);
   dup2(log, STDOUT_FILENO);
   dup2(log, STDERR_FILENO);
-  execv(program, words);
+  const int code = become_program(program.c_str(), std::move(words));
   constexpr char message[] = "cannot be started\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, message, sizeof message - 1);
-  _exit(127);
+  return code;
 }
 
 std::string last_line(const std::filesystem::path& file) {
@@ -88,25 +89,23 @@ extern "C" void end_with_child(int number) {
 extern "C" void leave_to_parent(int) {}
 
 /// An interrupt from the keyboard reaches all processes; the first of them answers it.
-void become_piece(pid_t parent) {
+void become_piece() {
   running_child = 0;
   signal(SIGINT, leave_to_parent);
   signal(SIGTERM, end_with_child);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
 }
 
-/// The life of a piece; never returns.
-[[noreturn]] void do_piece(const std::function<void(const Say&)>& work, int pipe) {
+/// The life of a piece; its exit code.
+int do_piece(const std::function<void(const Say&)>& work, int pipe) {
   std::mutex mutex;
   try {
     work([&](const Said& said) {
       const std::lock_guard lock(mutex);
       send(pipe, Sent::Said, said);
     });
-    _exit(0);
+    return 0;
   } catch (const ConfigError& error) {
     send(pipe, Sent::Wrong, {.text = error.what()});
   } catch (const RuntimeFault& error) {
@@ -114,7 +113,7 @@ void become_piece(pid_t parent) {
   } catch (const std::exception& error) {
     send(pipe, Sent::Failure, {.text = error.what()});
   }
-  _exit(1);
+  return 1;
 }
 
 /// Everything that a piece sends until it ends; `hear` gets what it says. Returns what it sent last
@@ -138,18 +137,8 @@ std::pair<Sent, std::string> listen(int pipe, const Say& hear) {
   }
 }
 
-std::string ending(int status) {
-  if (!WIFSIGNALED(status))
-    return "its process left with code " + std::to_string(WEXITSTATUS(status));
-  const int signal = WTERMSIG(status);
-  return "its process was killed by signal " + std::to_string(signal) + " (" + strsignal(signal) +
-         ")" + (signal == SIGKILL ? ", as by a system that has no memory left" : "");
-}
-
-int wait_for(pid_t child) {
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+int wait_for_running(pid_t child) {
+  const int status = wait_for_end(child);
   running_child = 0;
   return status;
 }
@@ -161,27 +150,30 @@ std::string run_apart(const std::function<void(const Say&)>& work, const Say& he
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     throw RuntimeFault("no pipe to a child process: " + std::string(std::strerror(errno)));
   std::fflush(nullptr);  // or the child would write it again
-  const pid_t parent = getpid(), child = fork();
-  const int error = errno;
-  if (child == 0) {
-    become_piece(parent);
-    close(ends[0]);
-    do_piece(work, ends[1]);
+  pid_t child = 0;
+  try {
+    child = start_dependent(SIGKILL, [&] {
+      become_piece();
+      close(ends[0]);
+      return do_piece(work, ends[1]);
+    });
+  } catch (...) {
+    for (const int end : ends) close(end);
+    throw;
   }
-  running_child = std::max(child, 0);
+  running_child = child;
   if (children_end) end_children();  // since a moment ago
   close(ends[1]);
-  if (child < 0) {
-    close(ends[0]);
-    throw RuntimeFault("cannot start a child process: " + std::string(std::strerror(error)));
-  }
   const auto [kind, text] = listen(ends[0], hear);
   close(ends[0]);
-  const int status = wait_for(child);
+  const int status = wait_for_running(child);
   if (status == 0) return "";
   if (kind == Sent::Wrong) throw ConfigError({}, text);
   if (kind == Sent::Fault) throw RuntimeFault(text);
-  return kind == Sent::Failure ? text : ending(status);
+  if (kind == Sent::Failure) return text;
+  const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  return "its process " + ending(status) +
+         (killed ? ", as by a system that has no memory left" : "");
 }
 
 std::filesystem::path find_pfeife_run() {
@@ -203,24 +195,22 @@ std::filesystem::path find_pfeife_run() {
 
 void run_child(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                const std::filesystem::path& log) {
-  std::vector<char*> words{const_cast<char*>(program.c_str())};
-  for (const std::string& argument : arguments)
-    words.push_back(const_cast<char*>(argument.c_str()));
-  words.push_back(nullptr);
   make_folder(log.parent_path());
   const int output = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (output < 0) throw write_failure(log, errno);
-  const pid_t parent = getpid(), child = fork();
-  if (child == 0) become(program.c_str(), words.data(), output, parent);
-  const int error = errno;
+  pid_t child = 0;
+  try {
+    child = start_dependent(SIGTERM, [&] { return become_logged(program, arguments, output); });
+  } catch (...) {
+    close(output);
+    throw;
+  }
   close(output);
-  if (child < 0)
-    throw RuntimeFault("cannot start " + program.string() + ": " + std::strerror(error));
   running_child = child;
-  const int status = wait_for(child);
+  const int status = wait_for_running(child);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
   throw RuntimeFault(WIFSIGNALED(status)
-                         ? "pfeife-run was killed by signal " + std::to_string(WTERMSIG(status))
+                         ? "pfeife-run " + ending(status)
                          : last_line(log) + " (exit code " + std::to_string(WEXITSTATUS(status)) +
                                "; all it said is in " + log.string() + ")");
 }

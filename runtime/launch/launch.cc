@@ -1,9 +1,7 @@
 #include "runtime/launch/launch.h"
 
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -12,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "planner/io/files/dependent_process.h"
 #include "planner/ir/basics/error.h"
 #include "runtime/launch/join.h"
 #include "runtime/transport/socket_transport.h"
@@ -42,21 +41,14 @@ struct Child {
 
 pid_t start(std::size_t rank, const SharedSlots& slots, const std::string& secret,
             const std::vector<std::string>& arguments) {
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  const pid_t parent = getpid(), process = fork();
-  if (process < 0) throw RuntimeFault(std::string("cannot start a rank: ") + std::strerror(errno));
-  if (process > 0) return process;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives its launcher
-  if (getppid() != parent) _exit(4);
-  setenv("RANK", std::to_string(rank).c_str(), 1);
-  setenv("WORLD_SIZE", std::to_string(slots.ranks()).c_str(), 1);
-  setenv("LOCAL_RANK", std::to_string(rank).c_str(), 1);
-  setenv("PFEIFE_MEETING", std::to_string(slots.hand_over()).c_str(), 1);
-  setenv("PFEIFE_SECRET", secret.c_str(), 1);
-  execv("/proc/self/exe", argv.data());
-  _exit(127);
+  return start_dependent(SIGKILL, [&] {
+    setenv("RANK", std::to_string(rank).c_str(), 1);
+    setenv("WORLD_SIZE", std::to_string(slots.ranks()).c_str(), 1);
+    setenv("LOCAL_RANK", std::to_string(rank).c_str(), 1);
+    setenv("PFEIFE_MEETING", std::to_string(slots.hand_over()).c_str(), 1);
+    setenv("PFEIFE_SECRET", secret.c_str(), 1);
+    return become_program("/proc/self/exe", arguments);
+  });
 }
 
 /// The signal that asked this launcher to end; a handler has no other way to say so.
@@ -98,7 +90,7 @@ class Watch {
   ~Watch() {
     for (Child& child : children_)
       if (child.running && child.process > 0)
-        kill(child.process, SIGKILL), waitpid(child.process, nullptr, 0);
+        kill(child.process, SIGKILL), wait_for_end(child.process);
   }
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "planner/io/files/dependent_process.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {

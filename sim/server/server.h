@@ -43,7 +43,4 @@ Channel connect_to_server();
 /// How a server ended that has closed a channel: "was killed by signal 9 (Killed)".
 std::string end_of_server(int server);
 
-/// A wait status in words.
-std::string ending(int status);
-
 }  // namespace pfeife

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "planner/io/files/dependent_process.h"
 #include "planner/ir/basics/error.h"
 #include "sim/server/server.h"
 
@@ -148,11 +149,5 @@ ServerProcess& server() {
 
 Channel connect_to_server() { return server().connect(); }
 std::string end_of_server(int process) { return server().end(process); }
-
-std::string ending(int status) {
-  if (!WIFSIGNALED(status)) return "left with code " + std::to_string(WEXITSTATUS(status));
-  const int signal = WTERMSIG(status);
-  return "was killed by signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
-}
 
 }  // namespace pfeife

@@ -12,11 +12,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
 #include <algorithm>
 #include <array>
@@ -27,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/io/files/dependent_process.h"
 #include "planner/ir/basics/error.h"
 #include "sim/engine.h"
 
@@ -86,18 +83,18 @@ std::string answer(const EngineWork& work) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof numbers[0]};
 }
 
-/// The life of a child; never returns.
-[[noreturn]] void simulate_and_leave(int channel) {
+/// The life of a child; its exit code.
+int simulate(int channel) {
   std::string reason;
   try {
-    _exit(send_all(channel, answer(engine_work(receive_all(channel)))) ? 0 : 1);
+    return send_all(channel, answer(engine_work(receive_all(channel)))) ? 0 : 1;
   } catch (const std::exception& error) {
     reason = error.what();
   } catch (...) {
     reason = "unknown exception";
   }
   send_all(channel, reason);
-  _exit(1);
+  return 1;
 }
 
 /// The next channel from the control socket; none at its end.
@@ -149,20 +146,20 @@ class Server {
   void start(int channel) {
     Session session{.channel = channel};
     std::array<int, 2> life{-1, -1};
-    const pid_t self = getpid();
-    if (pipe2(life.data(), O_CLOEXEC) == 0) session.process = fork();
-    if (session.process == 0) {
-      become_dependent(self);
-      for (Session& other : sessions_) {
-        close_if_open(other.channel);
-        close_if_open(other.life);
-      }
-      close(life[0]);
-      close(kControl);
-      simulate_and_leave(channel);
-    }
-    if (session.process < 0) {
-      send_all(channel, "no process can be started: " + std::string(strerror(errno)));
+    try {
+      if (pipe2(life.data(), O_CLOEXEC) != 0)
+        throw RuntimeFault("no pipe to a process: " + std::string(strerror(errno)));
+      session.process = start_dependent(SIGKILL, [&] {
+        for (Session& other : sessions_) {
+          close_if_open(other.channel);
+          close_if_open(other.life);
+        }
+        close(life[0]);
+        close(kControl);
+        return simulate(channel);
+      });
+    } catch (const RuntimeFault& fault) {
+      send_all(channel, fault.what());
       session.status = kFailed;
       close_if_open(life[0]);
     }
@@ -174,8 +171,7 @@ class Server {
   /// What has happened to a simulation's process, and at the other end of its channel.
   static void attend(Session& session, short of_life, short of_channel) {
     if (of_life != 0) {
-      while (waitpid(session.process, &session.status, 0) < 0 && errno == EINTR) {
-      }
+      session.status = wait_for_end(session.process);
       session.process = -1;
       close_if_open(session.life);
     } else if ((of_channel & (POLLHUP | POLLERR)) != 0) {
@@ -189,15 +185,6 @@ class Server {
         return;
       close_if_open(session.channel);
     }
-  }
-
-  static void become_dependent(pid_t server) {
-#ifdef __linux__
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != server) _exit(1);  // it died before the line above
-#else
-    static_cast<void>(server);
-#endif
   }
 
   std::vector<Session> sessions_;
