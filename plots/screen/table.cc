@@ -93,7 +93,6 @@ Table table_of(const std::vector<CaseRecord>& cases, const std::vector<Key>& key
       table.rows.push_back(std::move(row));
     }
   }
-  table.marks.resize(table.rows.size());
   return table;
 }
 

@@ -379,13 +379,13 @@ TEST_F(Pfeife, RefusesAConfigsTextWithItsPlace) {
     return "";
   };
   EXPECT_THAT(refusal(small_config("training: {precision: tf33}\n")),
-              testing::AllOf(testing::StartsWith("wish.yaml:6:23: "), HasSubstr("tf32")));
+              ::testing::AllOf(::testing::StartsWith("wish.yaml:6:23: "), HasSubstr("tf32")));
   EXPECT_THAT(refusal(small_config("cases: {devices: [1, 2]}\n")), HasSubstr("2 cases"));
   EXPECT_THAT(refusal(small_config("engines: [measure]\n")), HasSubstr("pfeife-exp does"));
   EXPECT_EQ(cases_of(small_config("cases: {devices: [1, 2]}\n"), "wish.yaml").size(), 2u);
   const std::vector<std::string> keys = request_keys();
   for (const char* key : {"devices", "training.precision", "plan.families", "simulation.queues"})
-    EXPECT_THAT(keys, testing::Contains(key));
+    EXPECT_THAT(keys, ::testing::Contains(key));
 }
 
 // Two layers of 1 ms forward, 1 + 1 ms backward on two devices, one microbatch, messages for free:

@@ -13,13 +13,13 @@ namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-Nanoseconds ns(std::int64_t count) { return Nanoseconds{count}; }
+Nanoseconds nanoseconds(std::int64_t count) { return Nanoseconds{count}; }
 
 /// Devices on which clipping takes about as long as a layer.
 void make_clipping_slow(Cluster& cluster, std::mt19937& random) {
   for (DeviceKind& kind : cluster.kinds) {
     kind.type = random() % 2 == 0 ? DeviceType::Cpu : DeviceType::Gpu;
-    kind.kernel_overhead = ns(static_cast<std::int64_t>(random() % 40));
+    kind.kernel_overhead = nanoseconds(static_cast<std::int64_t>(random() % 40));
     kind.memory_bandwidth = {static_cast<double>(random() % 4) * 1e9};
     kind.memory_efficiency = 0.5 + 0.1 * static_cast<double>(random() % 5);
   }
@@ -31,7 +31,7 @@ Instance instance_with_norm(std::mt19937& random, std::size_t schedules) {
   make_clipping_slow(instance.cluster, random);
   for (LayerParameter& parameter : instance.layers.parameters)
     for (Nanoseconds& time : parameter.optimizer)
-      time = ns(static_cast<std::int64_t>(random() % 600));
+      time = nanoseconds(static_cast<std::int64_t>(random() % 600));
   instance.norm = random() % 3 == 0 ? StepNorm::Finite : StepNorm::Clipped;
   return instance;
 }
@@ -45,16 +45,18 @@ struct TwoRanks {
   TwoRanks() {
     DeviceKind kind;
     kind.type = DeviceType::Gpu;
-    kind.kernel_overhead = ns(5);
+    kind.kernel_overhead = nanoseconds(5);
     kind.memory_bandwidth = {1e9}, kind.memory_efficiency = 1;
-    cluster = uniform_cluster(2, kind, {4e9}, ns(1));
+    cluster = uniform_cluster(2, kind, {4e9}, nanoseconds(1));
     const auto layer = [&](LayerTimes times, Bytes gradient, Nanoseconds optimizer) {
       const LayerId id{layers.layers.size()};
       layers.layers.emplace_back().times = {times};
       layers.parameters.push_back({"p", gradient, gradient, Bytes{0}, {id}, {optimizer}});
     };
-    layer({ns(4), ns(4), ns(2), ns(0)}, Bytes{30}, ns(1));
-    layer({ns(5), ns(6), ns(3), ns(0)}, Bytes{12}, ns(7));
+    layer({nanoseconds(4), nanoseconds(4), nanoseconds(2), nanoseconds(0)}, Bytes{30},
+          nanoseconds(1));
+    layer({nanoseconds(5), nanoseconds(6), nanoseconds(3), nanoseconds(0)}, Bytes{12},
+          nanoseconds(7));
     LayerValue value{"v", LayerId{0}, {LayerId{1}}, Bytes{4}, Bytes{4}, {}};
     value.has_gradient = true;
     layers.values.push_back(value);
@@ -76,8 +78,8 @@ TEST(Norm, OfTwoRanksByHand) {
        {std::pair{StepNorm::None, 29}, {StepNorm::Finite, 28 + 4 + 7}, {StepNorm::Clipped, 134}}) {
     const Answer outcome = search(two.problem(norm), {.certificate = true});
     ASSERT_EQ(outcome.plans.size(), 1u);
-    EXPECT_EQ(outcome.plans[0].estimate, ns(step));
-    EXPECT_EQ(outcome.bound->time, ns(step));
+    EXPECT_EQ(outcome.plans[0].estimate, nanoseconds(step));
+    EXPECT_EQ(outcome.bound->time, nanoseconds(step));
     EXPECT_EQ(outcome.plans[0].rows->costs.norm.has_value(), norm != StepNorm::None);
     ASSERT_TRUE(outcome.certificate);
     EXPECT_EQ(outcome.certificate->norm, norm);
@@ -91,11 +93,11 @@ TEST(Norm, TakesNoLessThanTheShareOfOneRank) {
   const TwoRanks two;
   const Problem problem = two.problem(StepNorm::Clipped);
   EXPECT_EQ(least_norm_time(two.layers, problem.norm, problem.device_of_rank, two.cluster),
-            ns(4 + 5 + 3 * 21));
+            nanoseconds(4 + 5 + 3 * 21));
   EXPECT_EQ(least_norm_time(two.layers, StepNorm::Finite, problem.device_of_rank, two.cluster),
-            ns(4));
+            nanoseconds(4));
   EXPECT_EQ(least_norm_time(two.layers, StepNorm::None, problem.device_of_rank, two.cluster),
-            ns(0));
+            nanoseconds(0));
 }
 
 TEST(Norm, IsPricedInTheSearchAsInTheFullEstimate) {
@@ -107,7 +109,8 @@ TEST(Norm, IsPricedInTheSearchAsInTheFullEstimate) {
     Layers& layers = instance.layers;
     if (round % 3 == 0)
       for (std::size_t l = 0; l < layers.size(); ++l)
-        layers.reductions.push_back({ns(static_cast<std::int64_t>(random() % 500)), ns(200)});
+        layers.reductions.push_back(
+            {nanoseconds(static_cast<std::int64_t>(random() % 500)), nanoseconds(200)});
     const Problem problem = instance.problem();
     const CutModel model(layers, instance.cluster, MemoryRule::Lifetimes, false, problem.norm);
     if (model.last() < static_cast<std::int32_t>(spec.stages())) continue;
@@ -145,7 +148,7 @@ TEST(Norm, IsInPlansBoundsAndCertificatesAsBruteForceHasThem) {
   int bounds = 0, certificates = 0, proven = 0, other_without = 0;
   for (int round = 0; round < 250; ++round) {
     Instance instance = instance_with_norm(random, 2);
-    if (round % 4 == 0) instance.cluster.kinds[0].kernel_overhead = ns(5000);
+    if (round % 4 == 0) instance.cluster.kinds[0].kernel_overhead = nanoseconds(5000);
     const Problem problem = instance.problem();
     double least = kInfinite, floor = kInfinite;
     std::vector<Partition> at;

@@ -10,12 +10,10 @@
 namespace pfeife {
 namespace {
 
-using ns = Nanoseconds;
-
 Cluster free_links(std::size_t devices) {
   DeviceKind kind;
   kind.memory = Bytes{std::int64_t{1} << 40};
-  return uniform_cluster(devices, kind, {1e15}, ns{0});
+  return uniform_cluster(devices, kind, {1e15}, Nanoseconds{0});
 }
 
 /// Figure 4: fifteen operators of forward 1, backward 2; three ranks, three microbatches, transfers
@@ -24,7 +22,7 @@ Layers fifteen_operators() {
   Layers layers;
   for (int l = 0; l < 15; ++l) {
     Layer layer;
-    layer.times = {{ns{1}, ns{1}, ns{1}, ns{0}}};
+    layer.times = {{Nanoseconds{1}, Nanoseconds{1}, Nanoseconds{1}, Nanoseconds{0}}};
     layers.layers.push_back(layer);
     if (l > 0) layers.values.push_back({"x", LayerId{l - 1}, {LayerId{l}}, Bytes{0}, Bytes{1}, {}});
   }
@@ -43,10 +41,10 @@ Nanoseconds step(const Layers& layers, const Cluster& cluster, const ScheduleSpe
 TEST(Figure4, TheFourCutsAndSchedulesTake75_73_72_69) {
   const Layers layers = fifteen_operators();
   const Cluster cluster = free_links(3);
-  EXPECT_EQ(step(layers, cluster, looped_spec(3, 3, 0), {{4, 9}}), ns{75});
-  EXPECT_EQ(step(layers, cluster, looped_spec(3, 3, 0), {{6, 10}}), ns{73});
-  EXPECT_EQ(step(layers, cluster, looped_spec(3, 3, 0), {{5, 10}}), ns{72});
-  EXPECT_EQ(step(layers, cluster, looped_spec(3, 3, 1), {{5, 10}}), ns{69});
+  EXPECT_EQ(step(layers, cluster, looped_spec(3, 3, 0), {{4, 9}}), Nanoseconds{75});
+  EXPECT_EQ(step(layers, cluster, looped_spec(3, 3, 0), {{6, 10}}), Nanoseconds{73});
+  EXPECT_EQ(step(layers, cluster, looped_spec(3, 3, 0), {{5, 10}}), Nanoseconds{72});
+  EXPECT_EQ(step(layers, cluster, looped_spec(3, 3, 1), {{5, 10}}), Nanoseconds{69});
 }
 
 TEST(Figure4, OverAll91CutsTheMinimaAre72And69AtTheseCutsOnly) {
@@ -54,17 +52,17 @@ TEST(Figure4, OverAll91CutsTheMinimaAre72And69AtTheseCutsOnly) {
   const Layers layers = fifteen_operators();
   const Cluster cluster = free_links(3);
   for (const std::size_t prefetch : {0U, 1U, 2U}) {
-    ns best = ns::max();
+    Nanoseconds best = Nanoseconds::max();
     std::vector<Cuts> at;
     int tried = 0;
     for (std::int32_t a = 0; a < 13; ++a)
       for (std::int32_t b = a + 1; b < 14; ++b, ++tried) {
-        const ns time = step(layers, cluster, looped_spec(3, 3, prefetch), {{a, b}});
+        const Nanoseconds time = step(layers, cluster, looped_spec(3, 3, prefetch), {{a, b}});
         if (time < best) best = time, at.clear();
         if (time == best) at.push_back({a, b});
       }
     EXPECT_EQ(tried, 91);
-    EXPECT_EQ(best, prefetch == 0 ? ns{72} : ns{69});
+    EXPECT_EQ(best, prefetch == 0 ? Nanoseconds{72} : Nanoseconds{69});
     if (prefetch == 0)
       EXPECT_THAT(at, ::testing::ElementsAre(Cuts{5, 10}));
     else
@@ -79,8 +77,8 @@ Layers logged_stages(double transfer_ms) {
   const double backward[] = {144.31329663665215, 144.47625368656873};
   for (int s = 0; s < 2; ++s) {
     Layer layer;
-    layer.times = {
-        {nanoseconds_from_ms(forward[s]), nanoseconds_from_ms(backward[s]), ns{0}, ns{0}}};
+    layer.times = {{nanoseconds_from_ms(forward[s]), nanoseconds_from_ms(backward[s]),
+                    Nanoseconds{0}, Nanoseconds{0}}};
     layers.layers.push_back(layer);
   }
   layers.values.push_back(
@@ -93,7 +91,7 @@ TEST(PublishedLog, StepIs850169338NanosecondsAndItsVariantsFollow) {
   const Cluster cluster = free_links(2);
   const ScheduleSpec one_f_one_b = looped_spec(2, 3, 0), eager = looped_spec(2, 3, 1);
   const ScheduleSpec gpipe{"gpipe", 2, 3, 1, {}, {}};
-  EXPECT_EQ(step(logged_stages(transfer), cluster, one_f_one_b, {{0}}), ns{850169338});
+  EXPECT_EQ(step(logged_stages(transfer), cluster, one_f_one_b, {{0}}), Nanoseconds{850169338});
   // Inputs are rounded first, so the printed digits hold to half a nanosecond an action of the
   // critical path.
   EXPECT_NEAR(milliseconds(step(logged_stages(0), cluster, one_f_one_b, {{0}})), 849.3678688917319,
@@ -119,21 +117,22 @@ TEST(Search, FindsAndProvesTheOptimaOfFigure4) {
   const Answer late =
       search(problem(layers, cluster, 3, {looped_spec(3, 3, 0)}, Bytes{1 << 30}), {});
   ASSERT_FALSE(late.plans.empty());
-  EXPECT_EQ(late.plans[0].estimate, ns{72});
+  EXPECT_EQ(late.plans[0].estimate, Nanoseconds{72});
   EXPECT_EQ(late.plans[0].partition, (Partition{{5, 10}}));
-  EXPECT_EQ(late.bound->time, ns{72});
+  EXPECT_EQ(late.bound->time, Nanoseconds{72});
   const Answer early = search(
       problem(layers, cluster, 3,
               {looped_spec(3, 3, 0), looped_spec(3, 3, 1), looped_spec(3, 3, 2)}, Bytes{1 << 30}),
       {});
-  EXPECT_EQ(early.plans[0].estimate, ns{69});
-  EXPECT_EQ(early.bound->time, ns{69});
+  EXPECT_EQ(early.plans[0].estimate, Nanoseconds{69});
+  EXPECT_EQ(early.bound->time, Nanoseconds{69});
 }
 
 TEST(Search, SaysWhichRankLacksHowMuchWhenNothingFits) {
   Layers layers = fifteen_operators();
   for (Layer& layer : layers.layers) layer.saved = Bytes{10};
-  layers.parameters.push_back({"w", Bytes{100}, Bytes{100}, Bytes{200}, {LayerId{14}}, {ns{0}}});
+  layers.parameters.push_back(
+      {"w", Bytes{100}, Bytes{100}, Bytes{200}, {LayerId{14}}, {Nanoseconds{0}}});
   const Cluster cluster = free_links(3);
   const Answer outcome =
       search(problem(layers, cluster, 3, {looped_spec(3, 3, 0)}, Bytes{300}), {});
