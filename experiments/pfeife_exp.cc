@@ -31,11 +31,11 @@
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/command_line.h"
 #include "planner/io/files/quantity.h"
+#include "planner/ir/basics/grid.h"
 #include "planner/ir/basics/printable.h"
 #include "planner/ir/basics/run_main.h"
 #include "planner/ir/result/result_engine.h"
 #include "plots/screen/columns.h"
-#include "plots/screen/grid.h"
 #include "plots/screen/shown_cases.h"
 #include "plots/screen/table.h"
 

@@ -18,11 +18,11 @@
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/io/results/chrome_trace_reader.h"
 #include "planner/ir/basics/error.h"
+#include "planner/ir/basics/grid.h"
 #include "planner/ir/basics/run_main.h"
 #include "planner/schedule_tool/argument_text.h"
 #include "planner/schedule_tool/certify.h"
 #include "planner/schedule_tool/lifetimes.h"
-#include "planner/schedule_tool/text_table.h"
 #include "planner/schedule_tool/verbs.h"
 #include "planner/schedules/families.h"
 #include "plots/timeline/timeline.h"
@@ -127,7 +127,7 @@ int run_generate(const Arguments& arguments) {
     std::cout << "\nFamilies:\n";
     std::vector<std::vector<std::string>> rows;
     for (const Family& known : families()) rows.push_back({"  " + known.name, known.rule});
-    std::cout << text_table(rows, false);
+    std::cout << plain_grid(rows, false);
     return kFine;
   }
   for (const char* needed : {"family", "ranks", "microbatches"})
@@ -390,7 +390,7 @@ constexpr Verb kVerbs[] = {
 std::string usage() {
   std::vector<std::vector<std::string>> rows;
   for (const Verb& verb : kVerbs) rows.push_back({std::string("  ") + verb.name, verb.about});
-  return "usage: pfeife-schedule VERB [FILE|-] [options]\n\n" + text_table(rows, false) +
+  return "usage: pfeife-schedule VERB [FILE|-] [options]\n\n" + plain_grid(rows, false) +
          "\npfeife-schedule VERB --help tells the options of a verb.\n";
 }
 

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "experiments/machine/machine.h"
+#include "planner/ir/basics/grid.h"
 #include "planner/ir/result/measured_pairs.h"
 #include "plots/screen/columns.h"
-#include "plots/screen/grid.h"
 #include "plots/screen/rows.h"
 
 namespace pfeife {

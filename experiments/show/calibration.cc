@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "planner/ir/basics/grid.h"
 #include "planner/ir/trace/accuracy.h"
 #include "plots/screen/columns.h"
-#include "plots/screen/grid.h"
 
 namespace pfeife {
 namespace {

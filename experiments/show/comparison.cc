@@ -8,8 +8,8 @@
 #include <map>
 
 #include "experiments/show/accuracy.h"
+#include "planner/ir/basics/grid.h"
 #include "plots/screen/columns.h"
-#include "plots/screen/grid.h"
 
 namespace pfeife {
 namespace {

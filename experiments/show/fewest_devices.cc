@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "planner/ir/basics/grid.h"
 #include "planner/ir/result/result_engine.h"
 #include "plots/screen/columns.h"
-#include "plots/screen/grid.h"
 
 namespace pfeife {
 namespace {

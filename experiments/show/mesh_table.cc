@@ -5,7 +5,7 @@
 
 #include "experiments/show/known_errors.h"
 #include "planner/ir/basics/decimals.h"
-#include "plots/screen/grid.h"
+#include "planner/ir/basics/grid.h"
 
 namespace pfeife {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "experiments/machine/terminal.h"
-#include "plots/screen/grid.h"
+#include "planner/ir/basics/grid.h"
 
 namespace pfeife {
 namespace {

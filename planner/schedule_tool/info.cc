@@ -1,8 +1,9 @@
 #include <set>
 
+#include "planner/ir/basics/grid.h"
 #include "planner/ir/trace/trace.h"
 #include "planner/schedule_tool/lifetimes.h"
-#include "planner/schedule_tool/text_table.h"
+#include "planner/schedule_tool/number_text.h"
 #include "planner/schedule_tool/verbs.h"
 
 namespace pfeife::tool {
@@ -60,7 +61,7 @@ std::string info_text(const Schedule& schedule) {
                     number(counts.sends), number(counts.state), number(held.in_flight),
                     number(held.for_weight), percent_text(bubble(timing.trace, rank))});
   }
-  return text + text_table(rows, true);
+  return text + plain_grid(rows, true);
 }
 
 }  // namespace pfeife::tool

@@ -1,8 +1,9 @@
 // The grid: what every rank does in each unit of time.
 #include <algorithm>
 
+#include "planner/ir/basics/grid.h"
 #include "planner/schedule_tool/lifetimes.h"
-#include "planner/schedule_tool/text_table.h"
+#include "planner/schedule_tool/number_text.h"
 #include "planner/schedule_tool/verbs.h"
 
 namespace pfeife::tool {
@@ -53,7 +54,7 @@ std::string grid_text(const Schedule& schedule, bool held) {
       rows[r + 1].push_back(std::to_string(most.for_weight));
     }
   }
-  return text_table(rows, false);
+  return plain_grid(rows, false);
 }
 
 }  // namespace pfeife::tool

@@ -1,6 +1,7 @@
 #include "planner/ir/basics/error.h"
+#include "planner/ir/basics/grid.h"
 #include "planner/schedule_tool/lifetimes.h"
-#include "planner/schedule_tool/text_table.h"
+#include "planner/schedule_tool/number_text.h"
 #include "planner/schedule_tool/verbs.h"
 
 namespace pfeife::tool {
@@ -57,7 +58,7 @@ std::string timing_text(const Timing& timing) {
                                               "optimizer", "step [ms]"}};
   for (std::size_t r = 0; r < trace.ranks; ++r)
     rows.push_back(attribution_row(trace, timing.lowered, RankId{r}));
-  return text + text_table(rows, true);
+  return text + plain_grid(rows, true);
 }
 
 }  // namespace pfeife::tool

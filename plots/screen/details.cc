@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "planner/ir/basics/decimals.h"
+#include "planner/ir/basics/grid.h"
 #include "planner/ir/basics/round_down.h"
-#include "plots/screen/grid.h"
 #include "plots/screen/hints.h"
 #include "plots/screen/links.h"
 

@@ -5,10 +5,10 @@
 #include <map>
 
 #include "planner/ir/basics/decimals.h"
+#include "planner/ir/basics/grid.h"
 #include "planner/ir/basics/round_down.h"
 #include "planner/ir/result/result_engine.h"
 #include "plots/screen/columns.h"
-#include "plots/screen/grid.h"
 #include "plots/screen/rows.h"
 
 namespace pfeife {

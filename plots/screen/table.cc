@@ -4,10 +4,10 @@
 #include <map>
 #include <string_view>
 
+#include "planner/ir/basics/grid.h"
 #include "planner/ir/result/result_engine.h"
 #include "plots/screen/columns.h"
 #include "plots/screen/details.h"
-#include "plots/screen/grid.h"
 #include "plots/screen/hints.h"
 #include "plots/screen/rows.h"
 

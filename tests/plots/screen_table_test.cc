@@ -6,9 +6,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "planner/ir/basics/grid.h"
 #include "plots/screen/columns.h"
 #include "plots/screen/details.h"
-#include "plots/screen/grid.h"
 #include "plots/screen/table.h"
 #include "tests/support/mixed_engines.h"
 

@@ -2,16 +2,13 @@
 // columns.
 #include <algorithm>
 
+#include "planner/ir/basics/grid.h"
 #include "planner/ir/judge/validate.h"
 
 namespace pfeife {
 namespace {
 
 constexpr std::size_t kColumnsBefore = 4, kColumns = 9, kRanksBefore = 3, kRanks = 7;
-
-std::string padded(const std::string& text, std::size_t width) {
-  return text + std::string(width > text.size() ? width - text.size() : 0, ' ');
-}
 
 /// The text of a cell in the grid; idle cells show as dots, a cell past the end of the row as
 /// nothing.
@@ -40,17 +37,7 @@ std::string marked_grid(const Schedule& schedule, const Violation& violation) {
     for (std::size_t c = column0; c < column0 + kColumns; ++c)
       cells.back().push_back(shown(schedule, r, c, r == focus && c == violation.position));
   }
-  std::string text;
-  std::vector<std::size_t> widths(kColumns + 1, 0);
-  for (const auto& row : cells)
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-  for (const auto& row : cells) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) line += padded(row[c], widths[c] + 2);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text + "rank " + std::to_string(focus) + ", position " +
+  return plain_grid(cells, false) + "rank " + std::to_string(focus) + ", position " +
          std::to_string(violation.position) + ": " + violation.message + "\n";
 }
 

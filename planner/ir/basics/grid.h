@@ -32,6 +32,9 @@ struct GridRow {
 /// out.
 std::string grid_text(const std::vector<GridColumn>& columns, const std::vector<GridRow>& rows,
                       bool colour);
+/// Texts in columns, the first row the head. The first column is flush left; so are the others, or
+/// they are numbers.
+std::string plain_grid(const std::vector<std::vector<std::string>>& rows, bool numbers);
 /// Characters of the longest line.
 std::size_t grid_width(const std::vector<GridColumn>& columns, const std::vector<GridRow>& rows);
 

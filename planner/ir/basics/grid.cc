@@ -1,4 +1,4 @@
-#include "plots/screen/grid.h"
+#include "planner/ir/basics/grid.h"
 
 #include <algorithm>
 
@@ -102,6 +102,23 @@ std::string grid_text(const std::vector<GridColumn>& columns, const std::vector<
   std::string text = head_line(columns, rooms) + "\n";
   for (const GridRow& row : rows) text += row_line(columns, rooms, row, colour) + "\n";
   return text;
+}
+
+std::string plain_grid(const std::vector<std::vector<std::string>>& rows, bool numbers) {
+  std::size_t width = 0;
+  for (const auto& row : rows) width = std::max(width, row.size());
+  std::vector<GridColumn> columns(width);
+  for (std::size_t c = 0; c < width; ++c) {
+    columns[c].number = numbers && c > 0;
+    if (c < rows.front().size()) columns[c].head = rows.front()[c];
+  }
+  std::vector<GridRow> below;
+  for (std::size_t r = 1; r < rows.size(); ++r) {
+    GridRow& row = below.emplace_back();
+    for (const std::string& text : rows[r]) row.cells.push_back({text});
+    row.cells.resize(width);
+  }
+  return grid_text(columns, below, false);
 }
 
 std::size_t grid_width(const std::vector<GridColumn>& columns, const std::vector<GridRow>& rows) {
