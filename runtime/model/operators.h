@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/ir/model/graph.h"
+#include "planner/ir/model/node_effects.h"
 #include "runtime/device/aten.h"
 
 namespace pfeife {
@@ -25,15 +26,6 @@ struct Placing {
 /// The dtype that tensors of `dtype` have under `placing`.
 c10::ScalarType placed_type(DType dtype, const Placing& placing);
 
-/// What a node does besides returning tensors.
-struct NodeEffects {
-  bool random = false;          ///< draws from the random generator
-  std::vector<ValueId> writes;  ///< arguments written in place, buffers of batch norm included
-  std::vector<std::pair<ValueId, ValueId>>
-      aliases;  ///< (argument, output) that may share a storage
-  bool metadata_only =
-      false;  ///< reads only shape and type of its tensors (zeros_like, new_ones, ...)
-};
 /// Effects of every node. ConfigError naming node and operator if LibTorch has no such operator.
 std::vector<NodeEffects> effects_of(const Graph& graph);
 

@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "planner/ir/schedule/dependency_graph.h"
+#include "planner/ir/schedule/graph_split.h"
 #include "planner/ir/schedule/schedule.h"
-#include "runtime/model/graph_split.h"
+#include "runtime/model/operators.h"
 
 namespace pfeife {
 

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "planner/ir/result/plan.h"
+#include "planner/ir/schedule/graph_split.h"
 #include "runtime/model/batch_statistics.h"
-#include "runtime/model/graph_split.h"
+#include "runtime/model/operators.h"
 #include "runtime/model/split_backward.h"
 
 namespace pfeife {

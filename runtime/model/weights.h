@@ -9,7 +9,8 @@
 
 #include "planner/io/model/pt2_weights.h"
 #include "planner/ir/model/graph.h"
-#include "runtime/model/graph_split.h"
+#include "planner/ir/schedule/graph_split.h"
+#include "runtime/model/operators.h"
 
 namespace pfeife {
 

@@ -1,6 +1,7 @@
-#include "runtime/model/graph_split.h"
+#include "planner/ir/schedule/graph_split.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 

@@ -4,6 +4,9 @@
 // inputs are at hand on every rank. Nodes that depend on no input, parameter, random number or
 // buffer that is written (positions, masks, rotary tables) are executed by every stage that reads
 // them and never sent.
+//   const PlannedStages cut = stages_of(planned);
+//   for (const StageSlice& stage : cut.split.stages) std::printf("%zu nodes\n",
+//   stage.nodes.size());
 #pragma once
 
 #include <cstdint>
@@ -11,9 +14,9 @@
 #include <vector>
 
 #include "planner/ir/model/graph.h"
+#include "planner/ir/model/node_effects.h"
 #include "planner/ir/schedule/schedule.h"
 #include "planner/ir/schedule/stage_costs.h"
-#include "runtime/model/operators.h"
 
 namespace pfeife {
 
