@@ -15,6 +15,7 @@
 #include "experiments/plans/simulated_choice.h"
 #include "planner/cost/estimate/link_load.h"
 #include "planner/cost/estimate/memory.h"
+#include "planner/cost/operators/table_effects.h"
 #include "planner/cost/stages/recomputed_layers.h"
 #include "planner/inputs/read_layers.h"
 #include "planner/io/cluster/cluster_reader.h"
@@ -22,10 +23,12 @@
 #include "planner/io/experiment/experiment_config.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/model/architecture_reader.h"
+#include "planner/io/model/pt2_reader.h"
 #include "planner/io/plan/certificate_file.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/basics/parallel.h"
+#include "planner/ir/model/node_order.h"
 #include "planner/ir/request/calibrated.h"
 #include "planner/ir/request/pipeline.h"
 #include "planner/mesh/mesh_search.h"
@@ -326,6 +329,21 @@ Planned load_plan(const std::filesystem::path& folder, const RunOptions& options
                          request, options);
   planned.bound = saved.bound;
   return planned;
+}
+
+PlannedStages stages_of(const Planned& planned, std::size_t contestant) {
+  const ModelFiles& files = made(planned).config->model;
+  const Plan& plan = planned.contestants.at(contestant).priced().plan;
+  if (files.format != ModelFormat::Pt2)
+    throw ConfigError(
+        {files.file.string()},
+        "is no .pt2 archive, but layers alone; nothing is known of what executes them");
+  PlannedStages stages{.graph = read_pt2(files.file, plan.training.microbatch_size)};
+  if (!plan.node_order.empty()) stages.graph = reordered(stages.graph, plan.node_order);
+  std::vector<NodeId> cuts;
+  for (const std::int32_t node : plan.cut_nodes) cuts.emplace_back(node);
+  stages.split = split_graph(stages.graph, table_effects(stages.graph), cuts);
+  return stages;
 }
 
 CaseRecord record_of(const Planned& planned) {

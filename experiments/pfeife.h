@@ -45,6 +45,7 @@
 #include "planner/ir/result/contestant.h"
 #include "planner/ir/result/priced.h"
 #include "planner/ir/result/step_norm.h"
+#include "planner/ir/schedule/graph_split.h"
 #include "planner/ir/trace/trace.h"
 #include "planner/schedule_tool/lifetimes.h"
 #include "planner/schedule_tool/verbs.h"
@@ -139,6 +140,16 @@ Planned plan(const Request& request, const RunOptions& options = {});
 /// A plan from the folder in which it was saved, its costs computed anew from the files that it
 /// names, estimated and simulated. Errors: ConfigError, also if it names no files.
 Planned load_plan(const std::filesystem::path& folder, const RunOptions& options = {});
+
+/// A plan's stages as they execute: what pfeife-run makes of the plan, without LibTorch.
+struct PlannedStages {
+  Graph graph;       ///< of one microbatch, its nodes in the plan's order
+  GraphSplit split;  ///< by cuts after Plan::cut_nodes; blocks that are recomputed: block_nodes
+};
+/// Of one of the contestants. `planned` must have been found by plan() or load_plan(), of an
+/// archive. Errors: ConfigError of a model that has layers alone; RuntimeFault if there is no such
+/// plan.
+PlannedStages stages_of(const Planned& planned, std::size_t contestant = 0);
 
 /// The figures of every plan beside one another, with why and what would help: what a table shows.
 /// `planned` must have been found by plan() or load_plan().

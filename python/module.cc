@@ -261,6 +261,69 @@ void bind_trace(nb::module_& m) {
           "title"_a, "memory_limits"_a, "width"_a, "counts"_a);
 }
 
+/// [stage] What each executes and holds, by the model's own names.
+std::vector<nb::dict> stages(const Planned& planned, std::size_t contestant) {
+  const PlannedStages cut = stages_of(planned, contestant);
+  const Graph& graph = cut.graph;
+  const auto names = [&](const std::vector<ValueId>& values) {
+    std::vector<std::string> found;
+    for (const ValueId value : values) {
+      const Value& named = graph.value(value);
+      found.push_back(named.source_name.empty() ? named.name : named.source_name);
+    }
+    return nb::cast(found);
+  };
+  std::vector<std::size_t> executed(graph.nodes.size());  // by how many stages
+  for (const StageSlice& slice : cut.split.stages)
+    for (const NodeId node : slice.nodes) ++executed[node.index()];
+  const Plan& plan = planned.contestants.at(contestant).plan;
+  std::vector<nb::dict> stages;
+  for (std::size_t s = 0; s < cut.split.stages.size(); ++s) {
+    const StageSlice& slice = cut.split.stages[s];
+    std::vector<std::string> nodes, copied, parameters;
+    for (const NodeId node : slice.nodes) {
+      nodes.push_back(graph.node(node).name);
+      if (executed[node.index()] > 1) copied.push_back(graph.node(node).name);
+    }
+    for (const ParameterId parameter : slice.parameters)
+      parameters.push_back(graph.parameters[parameter.index()].names.front());
+    using Messages = std::vector<std::pair<std::string, std::size_t>>;
+    Messages receives, sends;
+    for (const Crossing& crossing : cut.split.crossings) {
+      const std::string& value = graph.value(crossing.value).name;
+      if (crossing.to.index() == s) receives.emplace_back(value, crossing.from.index());
+      if (crossing.from.index() == s) sends.emplace_back(value, crossing.to.index());
+    }
+    nb::dict& stage = stages.emplace_back();
+    stage["rank"] = plan.placement.rank(StageId{s}).index();
+    stage["nodes"] = nb::cast(nodes);
+    stage["copied"] = nb::cast(copied);
+    stage["inputs"] = names(slice.inputs);
+    stage["parameters"] = nb::cast(parameters);
+    stage["buffers"] = names(slice.buffers);
+    stage["written"] = names(slice.written_buffers);
+    stage["outputs"] = names(slice.outputs);
+    stage["receives"] = nb::cast(receives);
+    stage["sends"] = nb::cast(sends);
+    const bool recomputed = s < plan.recomputed.stages.size() && plan.recomputed.stages[s];
+    stage["recomputed"] = recomputed;
+  }
+  return stages;
+}
+/// [block] The nodes of each block that is computed again.
+std::vector<std::vector<std::string>> blocks(const Planned& planned, std::size_t contestant) {
+  const Plan& plan = planned.contestants.at(contestant).plan;
+  std::vector<std::vector<std::string>> named;
+  if (plan.block_nodes.empty()) return named;
+  const Graph graph = stages_of(planned, contestant).graph;
+  for (const NodeRange& block : plan.block_nodes) {
+    named.emplace_back();
+    for (std::int32_t node = block.before + 1; node <= block.last; ++node)
+      named.back().push_back(graph.node(NodeId{node}).name);
+  }
+  return named;
+}
+
 void bind_planned(nb::module_& m) {
   nb::class_<Contestant>(m, "Contestant")
       .def_ro("name", &Contestant::name)
@@ -305,6 +368,8 @@ void bind_planned(nb::module_& m) {
           },
           "width"_a, "colour"_a, "verbose"_a)
       .def("report", &report)
+      .def("stages", &stages, "contestant"_a)
+      .def("blocks", &blocks, "contestant"_a)
       .def(
           "simulate",
           [](const Planned& p, std::size_t contestant) { return simulate(p, contestant); },

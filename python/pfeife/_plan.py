@@ -104,6 +104,20 @@ class Plan:
         }
 
     @property
+    def stages(self) -> list[dict[str, Any]]:
+        """[stage] What it executes and holds, of an archive: names of `nodes` in order, those of them that are `copied`
+        to other stages, too (positions, masks), the model's `inputs`, `parameters`, `buffers` with those `written`,
+        `outputs`; (value, stage) that it `receives` from and `sends` to; its `rank`; whether all of it is `recomputed`.
+        Errors: ConfigError of a model of layers alone.
+        """
+        return self._core.stages(self._number)
+
+    @property
+    def recomputed_blocks(self) -> list[list[str]]:
+        """[block] Names of the nodes that are computed again in backward, of stages that are not as a whole."""
+        return self._core.blocks(self._number)
+
+    @property
     def record(self) -> dict[str, Any]:
         record: dict[str, Any] = json.loads(self._core.record)
         return record

@@ -412,5 +412,49 @@ TEST_F(Pfeife, FilesInMemoryAndPlansFromFolders) {
   EXPECT_THROW(load_plan(folder_ / "nowhere"), ConfigError);
 }
 
+// The planner counts the bytes that layers hand on, and the runtime's rule cuts a graph: of the
+// same cuts they say the same messages, and the same bytes of parameters.
+TEST_F(Pfeife, SaysWhatRunsInWhichStage) {
+  for (const char* name : {"tiny_gpt", "tiny_unet", "tiny_shared", "tiny_convnet"}) {
+    SCOPED_TRACE(name);
+    const Planned planned =
+        plan(load_model(configs() / "models" / (std::string(name) + ".pt2")),
+             load_cluster(configs() / "clusters/3090_x8.yaml"),
+             {.devices = 3,
+              .microbatches = 4,
+              .plan = {.stages_per_rank = {1}, .iterations = 1, .recompute = Recompute::None},
+              .baselines = {{"1f1b"}},
+              .simulate = false});
+    for (std::size_t c = 0; c < planned.contestants.size(); ++c) {
+      const PricedPlan& priced = planned.contestants[c].priced();
+      const PlannedStages stages = stages_of(planned, c);
+      ASSERT_EQ(stages.split.stages.size(), priced.costs.stages.size());
+      std::size_t pairs = 0;
+      for (const StagePair& pair : priced.costs.pairs) {
+        Bytes there{0}, back{0};
+        for (const Crossing& crossing : stages.split.between(pair.from, pair.to)) {
+          const Bytes bytes = stages.graph.value(crossing.value).type.bytes();
+          there += bytes;
+          if (crossing.gradient) back += bytes;
+        }
+        EXPECT_EQ(there, pair.bytes);
+        EXPECT_EQ(back, pair.gradient_bytes);
+        pairs += stages.split.between(pair.from, pair.to).size();
+      }
+      EXPECT_EQ(pairs, stages.split.crossings.size()) << "every message has its pair";
+      std::set<NodeId> executed;
+      std::set<ParameterId> held;
+      for (const StageSlice& slice : stages.split.stages) {
+        executed.insert(slice.nodes.begin(), slice.nodes.end());
+        held.insert(slice.parameters.begin(), slice.parameters.end());
+      }
+      EXPECT_EQ(held.size(), stages.graph.parameters.size());
+      EXPECT_LE(executed.size(), stages.graph.nodes.size());
+    }
+  }
+  const Planned of_layers = plan(two_layers(Nanoseconds{1}, Nanoseconds{1}), two_devices());
+  EXPECT_THROW(stages_of(of_layers), ConfigError);
+}
+
 }  // namespace
 }  // namespace pfeife

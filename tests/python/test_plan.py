@@ -128,6 +128,19 @@ def test_a_schedule_of_ones_own(tiny):
             for row, cells in zip(compute, rows.cells)] == rows.cells
 
 
+def test_what_runs_in_which_stage(tiny):
+    plan = pfeife.plan(tiny, "3090_x8", devices=2, microbatches=2, cuts=[18], families=["1f1b"], baselines=[], iterations=1)
+    first, last = plan.stages
+    assert (first["rank"], last["rank"]) == (0, 1)
+    assert first["sends"] == [(value, 1) for value, _ in last["receives"]] and first["sends"]
+    assert "loss" in str(last["outputs"]) or last["outputs"]
+    assert not first["outputs"]
+    tied = set(first["parameters"]) & set(last["parameters"])
+    assert tied == {"tokens.weight"}  # the embedding is the head
+    with pytest.raises(pfeife.ConfigError, match="layers alone"):
+        pfeife.plan(two_layers(), two_devices(), baselines=[]).stages
+
+
 def test_bytes_and_dictionaries_stand_for_files(tmp_path, tiny):
     of_file = pfeife.plan(tiny, "laptop", microbatches=2, **QUICK)
     of_bytes = pfeife.plan(pfeife.model(tiny.read_bytes(), name="mine"), "laptop", microbatches=2, **QUICK)
