@@ -114,6 +114,12 @@ Executable executable_of_plan(const PlanRequest& request, RankOptions rank) {
   if (plan.training.precision == Precision::Bf16Amp) rank.autocast = at::kBFloat16;
   if (plan.training.precision == Precision::Fp16Amp)
     rank.autocast = at::kHalf, rank.loss_scale = LossScaleOptions{};
+  if (const auto all = runnable_optimizers();
+      std::ranges::find(all, plan.training.optimizer) == all.end())
+    throw ConfigError({file.string()},
+                      "the plan is for the optimizer " + to_string(plan.training.optimizer) +
+                          ", which is priced but not run here; plan with sgd, momentum, adam or "
+                          "adamw");
   rank.optimizer.kind = plan.training.optimizer;
   rank.optimizer.clip_norm = plan.clip_norm;
   std::vector<NodeId> cuts;

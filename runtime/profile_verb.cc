@@ -18,11 +18,11 @@ namespace pfeife {
 namespace {
 
 template <class T>
-T one_of(const char* option, const std::string& word, std::initializer_list<T> allowed) {
+T one_of(const char* option, const std::string& word, const std::vector<T>& allowed) {
   std::string list;
   for (const T& choice : allowed) {
     if (to_string(choice) == word) return choice;
-    const bool last = &choice == allowed.end() - 1;
+    const bool last = &choice == &allowed.back();
     list += (list.empty() ? "" : last ? " or " : ", ") + to_string(choice);
   }
   throw ConfigError({option}, "unknown value '" + word + "'; use " + list);
@@ -43,12 +43,10 @@ ProfileOptions options_of(const ProfileRequest& request, const Graph& graph) {
   ProfileOptions options;
   options.placing.device = open_device(request.device);
   options.training.precision =
-      one_of("--precision", request.precision,
-             {Precision::Fp32, Precision::Tf32, Precision::Bf16Amp, Precision::Fp16Amp});
+      one_of<Precision>("--precision", request.precision,
+                        {Precision::Fp32, Precision::Tf32, Precision::Bf16Amp, Precision::Fp16Amp});
   allow_tf32(options.training.precision == Precision::Tf32);
-  options.training.optimizer =
-      one_of("--optimizer", request.optimizer,
-             {Optimizer::Sgd, Optimizer::Momentum, Optimizer::Adam, Optimizer::AdamW});
+  options.training.optimizer = one_of("--optimizer", request.optimizer, runnable_optimizers());
   options.training.microbatch_size = graph.microbatch_size;
   options.device_kind = device_kind_of(request, options.placing.device);
   options.repetitions = request.repetitions;

@@ -15,10 +15,7 @@
 namespace pfeife {
 namespace {
 
-/// Bytes that a step of Adam in mixed precision moves for an element: gradient to fp32 and unscaled
-/// (14), its norm and clipping (12), moments and master (28), parameter in 16 bits (6).
-constexpr std::int64_t kOptimizerTraffic = 60;
-constexpr std::int64_t kGradient = 4, kState = 12;  // bytes an element
+constexpr std::int64_t kGradient = 4;  // bytes an element
 
 GroupShape shape_of(const std::string& axis, const Mesh& mesh, const Network& network) {
   if (axis == "tp") return group_shape(mesh, {Axis::Tensor}, network.devices_per_host);
@@ -138,37 +135,35 @@ Kind kind_of(bool experts, const MeshLayers& made, const MeshRun& run, const Net
 class StateDivision {
  public:
   StateDivision(const MeshLayers& made, const MeshRun& run, const Network& network)
-      : run_(run),
-        kinds_{kind_of(false, made, run, network), kind_of(true, made, run, network)},
-        rate_(network.device.element_wise_rate().value) {}
+      : run_(run), kinds_{kind_of(false, made, run, network), kind_of(true, made, run, network)} {}
 
   struct Parts {
     Bytes parameter, gradient, state;
     Nanoseconds reduction{0}, wire{0}, update{0};
   };
-  Parts of(Bytes parameter, bool experts) const {
+  /// Of a parameter with its state and update undivided.
+  Parts of(const LayerParameter& parameter, bool experts) const {
     const Kind& kind = kinds_[experts ? 1 : 0];
-    const std::int64_t count = parameter.value / element_size(run_.type).value;
+    const std::int64_t count = parameter.bytes.value / element_size(run_.type).value;
+    const std::int64_t replicas = kind.group.ranks;
     const auto divided = [&](std::int64_t bytes, bool yes) {
-      const std::int64_t replicas = kind.group.ranks;
-      return Bytes{yes ? (count * bytes + replicas - 1) / replicas : count * bytes};
+      return Bytes{yes ? (bytes + replicas - 1) / replicas : bytes};
     };
-    const Bytes moved = divided(kOptimizerTraffic, run_.zero >= 1);
     // ZeRO 3 reduces in each backward.
     const double reduced =
         run_.zero >= 3 ? 0 : kind.per_byte * static_cast<double>(count * run_.gradient_bytes);
-    return {divided(element_size(run_.type).value, run_.zero >= 3),
-            divided(kGradient, run_.zero >= 2),
-            divided(kState, run_.zero >= 1),
+    return {divided(parameter.bytes.value, run_.zero >= 3),
+            divided(kGradient * count, run_.zero >= 2),
+            divided(parameter.state.value, run_.zero >= 1),
             nanoseconds_from_seconds(reduced),
             nanoseconds_from_seconds(kind.share * reduced),
-            nanoseconds_from_seconds(static_cast<double>(moved.value) / rate_)};
+            nanoseconds_from_seconds(seconds(parameter.optimizer.front()) /
+                                     static_cast<double>(run_.zero >= 1 ? replicas : 1))};
   }
 
  private:
   const MeshRun& run_;
   std::array<Kind, 2> kinds_;
-  double rate_;
 };
 
 /// ZeRO 3 reduces in each backward.
@@ -202,7 +197,7 @@ void set_parameters(MeshLayers& made, const MeshRun& run, const Network& network
   if (overlaps(run)) made.layers.reductions = beside_backwards(made);
   for (std::size_t p = 0; p < made.of_experts.size(); ++p) {
     LayerParameter& parameter = made.layers.parameters[p];
-    const auto parts = division.of(parameter.bytes, made.of_experts[p]);
+    const auto parts = division.of(parameter, made.of_experts[p]);
     parameter.bytes = parts.parameter;
     parameter.gradient = parts.gradient, parameter.state = parts.state;
     parameter.exchanged = Bytes{parts.gradient.value / kGradient * run.gradient_bytes};
@@ -257,8 +252,9 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
   const FactsByPrecision facts(rank.graph);
   Profile profile = roofline_profile(facts, network.device,
                                      {.precision = Precision::Fp32,
-                                      .optimizer = Optimizer::Adam,
+                                      .optimizer = run.optimizer,
                                       .microbatch_size = run.microbatch_size});
+  profile.parameters = updates_with_masters(rank.graph, network.device, run.optimizer);
   const std::vector<LayerCollectives> collectives =
       add_collectives(profile, rank.graph, run, network);
   if (run.sequence_parallel) keep_parts(profile, rank.graph);
@@ -309,7 +305,7 @@ StateSums divided_state(const MeshLayers& made, const MeshRun& run, const Networ
   if (overlaps(run)) sums.reductions = beside_backwards(made);
   for (std::size_t p = 0; p < made.of_experts.size(); ++p) {
     const LayerParameter& parameter = made.layers.parameters[p];
-    const auto parts = division.of(parameter.bytes, made.of_experts[p]);
+    const auto parts = division.of(parameter, made.of_experts[p]);
     sums.fixed += parts.parameter + parts.gradient + parts.state;
     sums.optimizer += parts.update;
     if (is_behind(parameter, run)) sums.optimizer += parts.reduction;

@@ -22,12 +22,14 @@ struct MeshLayers {
 };
 
 /// Times of `network`'s device by the roofline and of its links by collective_time(). Each distinct
-/// layer is priced once. Parameters have 2 bytes an element, gradients 4 and the optimizer's state
-/// 12 (fp32 master and two moments): 18 together (Korthikanti et al. 2023); ZeRO divides the last
-/// two, and with 3 the first (sharded_parameters.h). Gradients are reduced at the rate of a message
-/// of all that a rank has on average: before the optimizer step, or beside the last backward
-/// (MeshRun::overlap_reductions, Layers::reductions). What several layers use is reduced before the
-/// optimizer step in any case: other ranks may have gradients of it, too. The run must be checked.
+/// layer is priced once. Parameters have 2 bytes an element, gradients 4, and the optimizer's
+/// state what optimizer_work() says: of Adam 12 (fp32 master and two moments), 18 together
+/// (Korthikanti et al. 2023). ZeRO divides the last two, and with 3 the first
+/// (sharded_parameters.h); of Muon by whole matrices. Gradients are reduced at the rate of a
+/// message of all that a rank has on average: before the optimizer step, or beside the last
+/// backward (MeshRun::overlap_reductions, Layers::reductions). What several layers use is reduced
+/// before the optimizer step in any case: other ranks may have gradients of it, too. The run must
+/// be checked.
 MeshLayers mesh_layers(const MeshRun& run, const Network& network);
 
 /// The first half of that, which pp, dp (but for where experts are) and zero do not change.

@@ -200,12 +200,18 @@ TEST(Roofline, OptimizerTimeIsTrafficOverBandwidth) {
   const ValueId y = g.call("y", "mul", {{"self", x}, {"other", w}}, dense({1000, 1000}));
   g.call("z", "mul", {{"self", y}, {"other", frozen}}, dense({1000, 1000}));
   const Graph graph = g.build();
-  for (const auto& [optimizer, us, state] : {std::tuple{Optimizer::Sgd, 24, 0},
-                                             {Optimizer::Momentum, 64, 4'000'000},
-                                             {Optimizer::Adam, 160, 8'000'000},
-                                             {Optimizer::AdamW, 176, 8'000'000}}) {
+  // 8-bit Adam: a scale of 4 bytes for each of 3,907 blocks and two moments; 12 + 2 x 2.031256 MB.
+  // Adafactor: 2,000 sums; 12 + 2 x 0.008 MB, and the gradient twice more, 8 MB.
+  for (const auto& [optimizer, ns, state] : {std::tuple{Optimizer::Sgd, 24'000, 0},
+                                             {Optimizer::Momentum, 64'000, 4'000'000},
+                                             {Optimizer::MomentumBf16, 32'000, 2'000'000},
+                                             {Optimizer::Adam, 160'000, 8'000'000},
+                                             {Optimizer::AdamW, 176'000, 8'000'000},
+                                             {Optimizer::Adam8Bit, 32'125, 2'031'256},
+                                             {Optimizer::Adafactor, 40'032, 8'000},
+                                             {Optimizer::Lion, 40'000, 4'000'000}}) {
     const Profile costs = profile(graph, Precision::Fp32, optimizer);
-    EXPECT_EQ(costs.parameters[0].optimizer, Nanoseconds{us * 1000}) << to_string(optimizer);
+    EXPECT_EQ(costs.parameters[0].optimizer, Nanoseconds{ns}) << to_string(optimizer);
     EXPECT_EQ(costs.parameters[0].state, Bytes{state}) << to_string(optimizer);
     EXPECT_EQ(costs.parameters[1], ParameterProfile{});
   }

@@ -206,6 +206,19 @@ TEST_F(ExperimentConfig, SettingsReplaceValues) {
   EXPECT_EQ(experiment.cases[0].file_names.at("cluster"), "other.yaml");
 }
 
+TEST_F(ExperimentConfig, OptimizersAreNamedOrSayTheirBytes) {
+  const auto optimizer = [&](const std::string& text) {
+    return read(kSmallest + "training: {optimizer: " + text + "}\n").cases[0].training.optimizer;
+  };
+  for (const Optimizer& known : known_optimizers())
+    EXPECT_EQ(optimizer(to_string(known)), known) << to_string(known);
+  EXPECT_EQ(optimizer("{state_bytes: 1.5, traffic_bytes: 15}"), Optimizer(Optimizer::Own, 1.5, 15));
+  EXPECT_EQ(optimizer("{state_bytes: 6}"), Optimizer(Optimizer::Own, 6, 0));
+  EXPECT_THROW(optimizer("{traffic_bytes: 6}"), ConfigError);
+  EXPECT_EQ(optimizer(to_string(Optimizer(Optimizer::Own, 1.5, 15))),
+            Optimizer(Optimizer::Own, 1.5, 15));
+}
+
 TEST_F(ExperimentConfig, PathsAreRelativeToTheConfigAndKeptAsWritten) {
   const Experiment experiment = read(kSmallest);
   EXPECT_EQ(experiment.cases[0].file_names.at("model"), "layers.csv");
@@ -635,8 +648,10 @@ TEST(Reference, ARowHasKeyValuesDefaultAndMeaning) {
   ASSERT_EQ(rows.size(), 5u);
   EXPECT_EQ(table_text({rows[1]}),
             "| key | values | default | meaning |\n|---|---|---|---|\n"
-            "| `training.optimizer` | `sgd`, `momentum`, `adam`, `adamw` | `adam` | its state is "
-            "part of the memory, its time part of the step |\n");
+            "| `training.optimizer` | `sgd`, `momentum`, `momentum_bf16`, `adam`, `adamw`, "
+            "`adam_8bit`, `adafactor`, `lion`, `muon`, or `{state_bytes: 1.5, traffic_bytes: 15}` "
+            "| `adam` | its state is part of the memory, its time part of the step: "
+            "[optimizers](#optimizers) |\n");
   for (const FieldRow& row : experiment_keys().rows("")) {
     EXPECT_FALSE(row.values.empty() || row.usual.empty() || row.about.empty()) << row.key;
   }

@@ -299,7 +299,7 @@ TEST(Profiler, OptimizerStateIsThatOfTheOptimizer) {
     const Profile profile = quick_profile(graph, "tiny_mlp", optimizer).profile;
     for (std::size_t p = 0; p < graph.parameters.size(); ++p)
       EXPECT_EQ(profile.parameters[p].state,
-                state_multiple(optimizer) * graph.parameters[p].type.bytes())
+                optimizer_state(optimizer, graph.parameters[p].type.bytes()))
           << to_string(optimizer) << " " << graph.parameters[p].names.front();
   }
 }

@@ -117,15 +117,48 @@ NodeProfile node_profile(const std::vector<Kernel>& kernels, const Roofline& roo
   return cost;
 }
 
-ParameterProfile parameter_profile(const Parameter& parameter, const Training& training,
-                                   const Roofline& roofline) {
-  if (!parameter.trainable) return {};
-  Bytes bytes_an_element = optimizer_traffic(training.optimizer);
-  if (training.precision == Precision::Fp16Amp) bytes_an_element += kUnscale;
-  const Bytes moved{bytes_an_element.value * parameter.type.bytes().value /
-                    element_size(DType::Float32).value};
-  return {nanoseconds_from_seconds(roofline.seconds(moved)),
-          state_multiple(training.optimizer) * parameter.type.bytes()};
+/// [parameter] Whether it is of a hidden layer: neither an embedding nor the head, which is what
+/// the last product has.
+std::vector<bool> hidden_parameters(const Graph& graph) {
+  std::vector<bool> hidden(graph.parameters.size(), true);
+  std::map<ValueId, std::size_t> numbers;
+  for (std::size_t p = 0; p < graph.parameters.size(); ++p) numbers[graph.parameters[p].value] = p;
+  std::optional<std::size_t> last;
+  for (const Node& node : graph.nodes)
+    for (const ValueId read : inputs_of(node))
+      if (const auto found = numbers.find(read); found != numbers.end()) {
+        if (node.op == "aten::embedding") hidden[found->second] = false;
+        if (graph.parameters[found->second].type.sizes.size() == 2) last = found->second;
+      }
+  if (last) hidden[*last] = false;
+  return hidden;
+}
+
+ParameterProfile parameter_profile(const OptimizerWork& work, const Roofline& roofline) {
+  ParameterProfile profile{nanoseconds_from_seconds(roofline.seconds(work.moved)), work.state};
+  for (const OptimizerProduct& product : work.products)
+    profile.optimizer +=
+        product.times *
+        roofline.time({.flops = product.flops, .bytes = product.bytes, .type = DType::BFloat16});
+  return profile;
+}
+
+std::vector<ParameterProfile> parameter_profiles(const Graph& graph, const Optimizer& optimizer,
+                                                 Masters masters, Bytes besides,
+                                                 const Roofline& roofline) {
+  const std::vector<bool> hidden = hidden_parameters(graph);
+  std::vector<ParameterProfile> profiles;
+  for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
+    const Parameter& parameter = graph.parameters[p];
+    profiles.emplace_back();
+    if (!parameter.trainable) continue;
+    OptimizerWork work = optimizer_work(optimizer, parameter.type.sizes,
+                                        element_size(parameter.type.dtype), hidden[p], masters);
+    work.moved +=
+        Bytes{besides.value * parameter.type.bytes().value / element_size(DType::Float32).value};
+    profiles.back() = parameter_profile(work, roofline);
+  }
+  return profiles;
 }
 
 void warn(const GraphFacts& facts, std::span<const OperatorCost> costs, const DeviceKind& device,
@@ -157,22 +190,10 @@ void warn(const GraphFacts& facts, std::span<const OperatorCost> costs, const De
 
 }  // namespace
 
-Bytes optimizer_traffic(Optimizer optimizer) {
-  switch (optimizer) {
-    // One pass: parameter and gradient read, parameter written.
-    case Optimizer::Sgd:
-      return Bytes{12};
-    // Multi-tensor passes of PyTorch: buffer scaled (8), gradient added (12), parameter moved (12).
-    case Optimizer::Momentum:
-      return Bytes{32};
-    // The same for two moments, square root, division and step: 80 B an element. The
-    // decoupled weight decay of AdamW reads and writes the parameter once more.
-    case Optimizer::Adam:
-      return Bytes{80};
-    case Optimizer::AdamW:
-      return Bytes{88};
-  }
-  return Bytes{80};
+std::vector<ParameterProfile> updates_with_masters(const Graph& graph, const DeviceKind& device,
+                                                   const Optimizer& optimizer) {
+  return parameter_profiles(graph, optimizer, Masters::Fp32, Bytes{0},
+                            Roofline(device, Precision::Fp32));
 }
 
 Profile roofline_profile(const FactsByPrecision& of, const DeviceKind& device,
@@ -201,8 +222,9 @@ Profile roofline_profile(const FactsByPrecision& of, const DeviceKind& device,
     profile.nodes.push_back(cost);
   }
   profile.storages = std::move(saved.storages);
-  for (const Parameter& parameter : graph.parameters)
-    profile.parameters.push_back(parameter_profile(parameter, training, roofline));
+  profile.parameters =
+      parameter_profiles(graph, training.optimizer, Masters::None,
+                         training.precision == Precision::Fp16Amp ? kUnscale : Bytes{0}, roofline);
   warn(facts, costs, device, roofline, profile);
   return profile;
 }

@@ -27,7 +27,9 @@ namespace pfeife {
 Profile roofline_profile(const FactsByPrecision& graph, const DeviceKind& device,
                          const Training& training, std::span<const OperatorCost> costs = {});
 
-/// Bytes that an optimizer step moves for each element of an fp32 parameter.
-Bytes optimizer_traffic(Optimizer optimizer);
+/// [parameter] State and step of a graph whose parameters have 16 bits, with fp32 gradients and
+/// masters.
+std::vector<ParameterProfile> updates_with_masters(const Graph& graph, const DeviceKind& device,
+                                                   const Optimizer& optimizer);
 
 }  // namespace pfeife

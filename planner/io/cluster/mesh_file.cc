@@ -9,6 +9,7 @@
 #include "planner/io/files/digest.h"
 #include "planner/io/files/yaml_document.h"
 #include "planner/io/model/architecture_reader.h"
+#include "planner/io/model/training_yaml.h"
 
 namespace pfeife {
 namespace {
@@ -121,6 +122,9 @@ const FieldList<Written>& mesh_file_fields() {
       of_run("global_batch", &MeshRun::global_batch, whole<std::int64_t>(1, kMost)),
       of_run("microbatch_size", &MeshRun::microbatch_size, whole<std::int64_t>(1, kMost)),
       of_run("precision", &MeshRun::type, mesh_precision()),
+      of_part(&Written::mesh, of_part(&MeshFile::run, field("optimizer", &MeshRun::optimizer,
+                                                            optimizer_kind(), "")))
+          .always(),
       of_run("gradient_bytes", &MeshRun::gradient_bytes, whole<std::int64_t>(1, 8)),
       of_run("overlap_reductions", &MeshRun::overlap_reductions, flag()),
       of_run("overlap_factor", &MeshRun::overlap_factor, real(1, 4))};

@@ -8,6 +8,7 @@
 #include "planner/io/files/text_file.h"
 #include "planner/io/files/yaml_document.h"
 #include "planner/io/model/architecture_reader.h"
+#include "planner/io/model/training_yaml.h"
 #include "planner/ir/request/pipeline.h"
 
 namespace pfeife {
@@ -101,6 +102,8 @@ const FieldList<MeshQuestion>& mesh_training_fields() {
           .needed(),
       field("microbatch_size", &Question::microbatch_size, sizes<std::int64_t>(1, kMost, {}),
             "sequences of a microbatch of one replica"),
+      of_run("optimizer", &MeshRun::optimizer, optimizer_kind(), "state, time")
+          .with_values("an [optimizer](keys.md#optimizers)"),
       of_part(&Question::run, of_part(&MeshRun::architecture,
                                       field("sequence", &Architecture::sequence,
                                             whole<std::int64_t>(1, kMost), "tokens of a sequence")))
@@ -228,6 +231,7 @@ std::string pipeline_config(const ParallelConfig& config, const MeshRun& run) {
       {"cluster", yaml_scalar(kMeshCluster), {}},
       {"training",
        yaml_map({{"precision", yaml_scalar(to_string(pipeline.training.precision)), {}},
+                 {"optimizer", optimizer_kind().value(pipeline.training.optimizer), {}},
                  {"microbatch_size", number(*pipeline.training.microbatch_size), {}}}),
        {}},
       {"cases",

@@ -87,7 +87,7 @@ class TableReader {
   void add_parameter(std::size_t row, const std::string& name) {
     const Bytes bytes = bytes_at(table_, row, "parameter_bytes");
     if (bytes == Bytes{0}) return;
-    const Bytes state = state_multiple(options_.training.optimizer) * bytes;
+    const Bytes state = optimizer_state(options_.training.optimizer, bytes);
     layers_.parameters.push_back({name,
                                   bytes,
                                   bytes,

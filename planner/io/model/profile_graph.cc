@@ -49,7 +49,7 @@ void add_node(Layers& layers, const ProfileNode& node, const ImportOptions& opti
   layers.parameters.push_back({node.name,
                                node.parameters,
                                node.gradients,
-                               state_multiple(options.training.optimizer) * node.parameters,
+                               optimizer_state(options.training.optimizer, node.parameters),
                                {id},
                                std::vector<Nanoseconds>(options.device_kinds, Nanoseconds{0})});
 }

@@ -8,8 +8,10 @@ namespace pfeife {
 
 /// "fp32", ...
 const Words<Precision>& precisions();
-/// "sgd", ...
-const Words<Optimizer>& optimizers();
+/// "adam", or {state_bytes: 1.5, traffic_bytes: 15}.
+Kind<Optimizer> optimizer_kind();
+/// The same from the command line. Errors: ConfigError.
+Optimizer optimizer_named(const std::string& text);
 /// {precision: ..., optimizer: ..., microbatch_size: ...}, as plans and profiles have it.
 Kind<Training> training_map();
 

@@ -9,6 +9,7 @@
 #include "planner/ir/machine/network.h"
 #include "planner/ir/model/architecture.h"
 #include "planner/ir/model/layers.h"
+#include "planner/ir/model/optimizer.h"
 #include "planner/ir/model/recompute.h"
 
 namespace pfeife {
@@ -34,6 +35,7 @@ struct MeshRun {
   /// parameters as well.
   int zero = 0;
   DType type = DType::Float16;
+  Optimizer optimizer = Optimizer::Adam;
   std::int64_t gradient_bytes = 2;  ///< an element, as gradients are reduced
   /// A layer's gradients are reduced beside the last backward of the layers before it (DDP, ZeRO
   /// up to 2; ZeRO 3 always does); else all of a rank's behind its last backward.

@@ -16,33 +16,6 @@ std::string to_string(Precision precision) {
   return "";
 }
 
-std::string to_string(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::Sgd:
-      return "sgd";
-    case Optimizer::Momentum:
-      return "momentum";
-    case Optimizer::Adam:
-      return "adam";
-    case Optimizer::AdamW:
-      return "adamw";
-  }
-  return "";
-}
-
-int state_multiple(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::Sgd:
-      return 0;
-    case Optimizer::Momentum:
-      return 1;
-    case Optimizer::Adam:
-    case Optimizer::AdamW:
-      return 2;
-  }
-  return 0;
-}
-
 std::string to_string(FigureSource source) {
   switch (source) {
     case FigureSource::Measured:

@@ -7,6 +7,7 @@
 
 #include "planner/ir/basics/ids.h"
 #include "planner/ir/basics/units.h"
+#include "planner/ir/model/optimizer.h"
 #include "planner/ir/model/pass_bytes.h"
 
 namespace pfeife {
@@ -14,11 +15,6 @@ namespace pfeife {
 enum class Precision { Fp32, Tf32, Bf16Amp, Fp16Amp };
 /// "fp32", "tf32", "bf16_amp", "fp16_amp".
 std::string to_string(Precision precision);
-
-enum class Optimizer { Sgd, Momentum, Adam, AdamW };
-std::string to_string(Optimizer optimizer);
-/// Optimizer state a parameter keeps, in multiples of the parameter's own bytes: 0, 1, 2, 2.
-int state_multiple(Optimizer optimizer);
 
 /// How a training step is done; part of what a profile is valid for.
 struct Training {

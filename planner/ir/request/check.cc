@@ -145,6 +145,17 @@ void check_baselines(const std::vector<BaselineSettings>& baselines) {
 
 // Engines.
 
+void check_runnable(const Optimizer& optimizer) {
+  std::string runnable;
+  for (const Optimizer& one : runnable_optimizers()) {
+    if (one == optimizer) return;
+    runnable += (runnable.empty() ? "" : ", ") + to_string(one);
+  }
+  refuse("training.optimizer",
+         "\"measure\" among the engines runs the model, and pfeife-run has no " +
+             to_string(optimizer) + "; use one of " + runnable + ", or leave \"measure\" out");
+}
+
 void check_measure(const Request& request) {
   if (request.measure && !request.measurement.traces.empty())
     refuse("measurement.traces",
@@ -159,6 +170,7 @@ void check_measure(const Request& request) {
     throw RefusedWish(key, "\"measure\" runs the model, and a " + to_string(request.model.format) +
                                " model has only times; name a .pt2 archive, or leave \"measure\" "
                                "out");
+  check_runnable(request.training.optimizer);
   if (request.training.precision == Precision::Tf32)
     throw RefusedWish("training.precision",
                       "\"measure\" among the engines needs a precision that processors have: fp32, "

@@ -10,6 +10,7 @@ Request pipeline_request(const Request& asked, const MeshRun& run) {
   request.microbatches = static_cast<std::size_t>(run.microbatches());
   request.training.precision =
       run.type == DType::BFloat16 ? Precision::Bf16Amp : Precision::Fp16Amp;
+  request.training.optimizer = run.optimizer;
   request.training.microbatch_size = run.microbatch_size * run.mesh.size(Axis::Data);
   const Request usual;
   const auto open = [&](const char* key, const auto& wish, const auto& otherwise) {
