@@ -242,7 +242,7 @@ class CaseSearch {
   std::vector<SettledCase> cases_between_blocks() const {
     Request config = *inputs_.config;
     config.plan.cuts_at = PlanSettings::CutsAt::Blocks;
-    const Layers* const layers = layers_of_(config);
+    const Layers* const layers = layers_of_ ? layers_of_(config) : nullptr;
     if (layers == nullptr) return {};
     try {
       return settled_cases(config, *layers, layers_of_);

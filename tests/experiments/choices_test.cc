@@ -75,7 +75,9 @@ TEST_F(Choices, TheOrderOfTheLayersIsPartOfThePlan) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   double best = 1e9;
   for (const char* order : {"captured", "depth_first", "least_live"}) {
-    EXPECT_EQ(run({"open.yaml", "--out", order, "--set", std::string("plan.order=") + order}).code,
+    EXPECT_EQ(run({"open.yaml", "--out", order, "--set", std::string("plan.order=") + order,
+                   "--set", "plan.cuts_at=layers"})
+                  .code,
               0);
     best = std::min(best, std::stod(result(order, "planned", "estimate_ms")));
     const std::string folder = std::string(order) + "/devices=2,microbatches=8/planned";

@@ -24,7 +24,7 @@ const std::vector<std::string>& linear_orders();
 
 /// Name of the captured order where a layer is all between two borders of blocks
 /// (Grouping::Blocks): what plan.cuts_at: blocks counts its cuts in.
-inline constexpr const char* kCapturedInBlocks = "captured, in blocks";
+inline constexpr const char* kCapturedInBlocks = "captured_in_blocks";
 
 /// [position] captured number of the node, by the order's name. O(nodes x nodes ready at a time).
 std::vector<NodeId> linear_order(const Graph& graph, const std::string& name);
