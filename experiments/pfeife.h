@@ -165,7 +165,8 @@ std::string report(const Planned& planned);
 ///   const Priced first = pricer.price({{choice}}).front();  // first.estimate, first.peak_memory
 class Pricer {
  public:
-  /// Of the model's layers as the request uses them, on the cluster. Errors: as plan().
+  /// Prices plans of the model's layers as the request uses them, on the cluster. Errors: as
+  /// plan().
   Pricer(const Model& model, const Cluster& cluster, const Request& request = {});
 
   /// What is cut: Layer::no_cut_after says where not.

@@ -24,7 +24,7 @@ struct TrainRequest {
   std::string resume;  ///< folder of checkpoints, or one; "" = none
   bool new_data =
       false;  ///< continues on other data than the checkpoint's, from their first sample
-  /// Of the optimizer; empty = as OptimizerOptions has it.
+  /// The optimizer's; empty = as OptimizerOptions has it.
   std::optional<double> learning_rate, momentum, weight_decay, clip_norm;
   bool defer_batch_norm = false;  ///< running statistics of a step's whole batch
 

@@ -61,7 +61,7 @@ struct SimulationResult {
   std::vector<Nanoseconds> repetitions;  ///< with jitter, [repetition]
   std::optional<Trace> trace;
 
-  /// Of the repetitions; the step time if there are none.
+  /// A quantile of the repetitions; the step time if there are none.
   Nanoseconds quantile(double p) const;
   friend bool operator==(const SimulationResult&, const SimulationResult&) = default;
 };

@@ -146,6 +146,11 @@ while read -r name files; do breach "${files// /, }" "each has a type $name; giv
       (($(wc -w <<<"$kept") > 1)) && printf '%s %s\n' "$name" "${kept% }"
     done | sort)
 
+# A comment begins with what it describes.
+while IFS=: read -r file line word; do breach "$file:$line" "the comment begins with \"${word##*[ /<]}\"; begin with what is described"; done < <(
+  grep -rnoE --include='*.h' --include='*.cc' --include='*.cu' '(^|[[:space:]])//[/!]?<?[[:space:]]*(Of|Likewise|Those)\b' \
+    planner sim plots experiments runtime tests 2>/dev/null)
+
 # What a tensor describes and what its memory holds differ: one file gives bytes out.
 while IFS=: read -r file line _; do
   [[ $file == runtime/device/tensor_bytes.cc ]] ||

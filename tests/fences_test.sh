@@ -81,6 +81,11 @@ expect allowed runtime/model/a.cc '<vector>' 'auto numbers = tensor.const_data_p
 expect refused planner/ir/CamelCase.h '<vector>'
 expect refused planner/ir/a.h '<vector>' 'class StageManager {};'
 expect allowed planner/ir/a.h '<vector>' 'class Stage {};'
+# Comments.
+expect refused planner/ir/a.h '<vector>' '/// Of the stages the first.'
+expect refused planner/ir/a.h '<vector>' 'int a;  ///< Likewise.'
+expect refused tests/a.cc '<vector>' '  // Those that fit.'
+expect allowed planner/ir/a.h '<vector>' $'/// The first of the stages.\nint a;  ///< of those'
 echo '| `judge.cc` | 2 | all |' >"$tree/planner/schedule_tool/README.md"
 expect allowed planner/schedule_tool/judge.cc '<vector>' 'int two;'
 expect refused planner/schedule_tool/judge.cc '<vector>' $'int two;\nint three;'

@@ -23,7 +23,7 @@ struct ObservedMessage {
   Nanoseconds time{0};
 };
 
-/// Those of all steps. `costs` and `placement` are of the plan, as `graph` is.
+/// The messages of all steps. `costs` and `placement` are of the plan, as `graph` is.
 std::vector<ObservedMessage> observed_messages(const DependencyGraph& graph, const ObservedRun& run,
                                                const StageCosts& costs, const Placement& placement,
                                                const Cluster& cluster);

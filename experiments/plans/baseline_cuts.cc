@@ -32,7 +32,7 @@ std::optional<Partition> equal_parameter_cuts(const Layers& layers, std::size_t 
       });
 }
 
-/// Of the numbered blocks; of all where none has a number.
+/// Cuts into equally many of the numbered blocks; of all where none has a number.
 std::optional<Partition> equal_layer_cuts(const Layers& layers, std::size_t stages) {
   const std::vector<LayerRange> blocks = model_blocks(layers);
   const auto numbered = [&](const LayerRange& block) {

@@ -14,7 +14,7 @@ namespace pfeife {
 std::vector<DeviceId> devices_of(const Request& config);
 Bytes memory_limit(const Request& config, const Cluster& cluster, DeviceId device);
 std::vector<Bytes> memory_limits(const Request& config, const Cluster& cluster);
-/// Likewise of the ranks of a plan, which may say its own `devices`.
+/// The limits of the ranks of a plan, which may say its own `devices`.
 std::vector<Bytes> memory_limits(const Request& config, const Cluster& cluster,
                                  const std::vector<DeviceId>& devices);
 

@@ -126,7 +126,7 @@ struct Open {
   bool compute = true, overhead = true;
 };
 
-/// Of one row: the factor, or the overhead if the config gives the factor.
+/// What one row leaves open: the factor, or the overhead if the config gives the factor.
 Open open_of(const CaseConfig& config, std::size_t rows, Point& start) {
   Open open;
   for (const Calibration& given : config.calibration) {

@@ -21,7 +21,7 @@ const char* peak_name(Precision precision) {
   return "";
 }
 
-/// Of all devices of the plan together; nothing if one lists none.
+/// The sum over all devices of the plan; nothing if one lists none.
 std::optional<FlopsPerSecond> published_peak(const Plan& plan, const Cluster& cluster) {
   FlopsPerSecond sum;
   for (const DeviceId device : plan.placement.device_of_rank) {

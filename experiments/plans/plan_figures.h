@@ -11,9 +11,9 @@ namespace pfeife {
 /// [stage] bytes that it keeps a microbatch as autocast's copies of parameters; empty = not known.
 std::vector<Bytes> autocast_copies(const Evaluation& plan, const ModelWork* work);
 
-/// Of a plan of `evaluated` that is possible; what is of its step is of `trace` (nullptr = left
-/// out). Utilization is of the peak that the case's precision has on each device, where all list
-/// one.
+/// Figures of a plan of `evaluated` that is possible; what is of its step is of `trace` (nullptr =
+/// left out). Utilization is of the peak that the case's precision has on each device, where all
+/// list one.
 PlanFigures figures_of(const Evaluation& plan, const EvaluatedCase& evaluated, const Trace* trace);
 
 }  // namespace pfeife

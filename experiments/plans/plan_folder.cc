@@ -66,7 +66,7 @@ PlanFiles seen_from(PlanFiles files, const std::filesystem::path& folder) {
 
 void write_plan_folder(const std::filesystem::path& folder, const Plan& plan,
                        const StageCosts& costs, const Layers& layers) {
-  // Of another plan that lay here, what this one may not have.
+  // What another plan that lay here had, and this one may not have.
   for (const char* file : {"certificate.txt", "schedule_torch.csv", "run_in_torch.py"}) {
     std::error_code ignored;
     std::filesystem::remove(folder / file, ignored);

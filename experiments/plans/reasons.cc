@@ -23,7 +23,7 @@ std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
   const SelectBy by = compared_by(evaluated.planned, chosen_by(*evaluated.config));
   const Evaluation& plan = evaluated.planned[evaluated.chosen];
   const Nanoseconds chosen = time_by(plan, by);
-  // Of a schedule several plans may have been tried.
+  // Several plans of a schedule may have been tried.
   std::vector<ScheduleSpec> named{plan.plan.spec};
   const auto is_new = [&](const ScheduleSpec& spec) {
     const bool found = std::ranges::find(named, spec) == named.end();

@@ -37,7 +37,7 @@ std::string name_of(const Group& group, const std::vector<Group>& groups) {
   return name.empty() ? "" : name + ": ";
 }
 
-/// Of the plan of a case that has one that fits.
+/// The step of a case's plan, if it has one that fits.
 std::optional<Nanoseconds> step_that_fits(const ResultRow& row, TraceSource engine) {
   return row.feasible ? time_of(row, engine) : std::nullopt;
 }

@@ -8,7 +8,7 @@
 
 namespace pfeife {
 
-/// Of cases that differ in the number of devices alone, a line: the fewest with which the planned
+/// A line for cases that differ in the number of devices alone: the fewest with which the planned
 /// step is shorter than `limit` by the best engine that all planned ones that fit have, and why the
 /// next fewer do not do (a bound above the limit proves it). "" without cases.
 std::string fewest_devices(const std::vector<CaseRecord>& cases, Nanoseconds limit,

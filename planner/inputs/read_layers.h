@@ -39,7 +39,7 @@ struct GraphProfile {
   std::vector<NodeId> node_order;  ///< numbers as captured; empty = that order
   Profile profile;
 };
-/// Of an archive. Errors: as read_layers.
+/// The profile of an archive's graph. Errors: as read_layers.
 GraphProfile graph_profile(const ModelFiles& files, const ModelUse& use, const DeviceKind& kind);
 /// The layers of a cluster of this one kind; `order` is the name of the linear order.
 Layers layers_of(const GraphProfile& of, const std::string& order);

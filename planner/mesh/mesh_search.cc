@@ -157,10 +157,10 @@ Nanoseconds work_of_microbatch(const MeshRun& run, const MeshLayers& made) {
   return sum;
 }
 
-/// Of the run's own stages, under 1f1b and interleaved_1f1b. Rank r has nothing to do before a
-/// microbatch has come through the first stages of the ranks before it, and nothing behind its last
-/// backward of its first stage but, on the one hand, what of that stage's reductions is exposed, on
-/// the other, what is left of the microbatch's way back through them.
+/// The bound by the run's own stages, under 1f1b and interleaved_1f1b. Rank r has nothing to do
+/// before a microbatch has come through the first stages of the ranks before it, and nothing behind
+/// its last backward of its first stage but, on the one hand, what of that stage's reductions is
+/// exposed, on the other, what is left of the microbatch's way back through them.
 Nanoseconds bound_of_stages(const MeshRun& run, const MeshLayers& made,
                             const std::vector<LayerReduction>& reductions) {
   const Partition partition = mesh_partition(run, made);

@@ -52,7 +52,8 @@ class Replicator {
   }
 
  private:
-  /// Of the narrowest link of a device's ring, while it reduces. 0 if nothing else goes over it.
+  /// The share of the narrowest link of a device's ring, while it reduces. 0 if nothing else goes
+  /// over it.
   double share_of_links(const Cluster& cluster) const {
     const double rate = narrowest(cluster, ring_links(cluster, DeviceId{0})).value;
     if (rate <= 0 || per_byte_ <= 0) return 0;

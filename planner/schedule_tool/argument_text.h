@@ -14,7 +14,7 @@ namespace pfeife::tool {
 std::size_t whole_number(const std::string& text, const std::string& option);
 /// "3" or "3,2,1".
 std::vector<std::size_t> whole_numbers(const std::string& text, const std::string& option);
-/// Of --queues.
+/// The value of --queues.
 Queues read_queues(const std::string& name);
 /// "0>3" of --skip: stage 3 reads from stage 0.
 StageGraph::Edge read_skip(const std::string& text);

@@ -27,7 +27,7 @@ struct Problem {
   std::optional<Partition> cuts;    ///< given cuts: only schedules are chosen
   MemoryRule memory_rule = MemoryRule::Lifetimes;
   Recompute recompute = Recompute::None;
-  /// Of Recompute::Blocks: what may be recomputed by itself; sorted, none overlaps another. A cut
+  /// With Recompute::Blocks: what may be recomputed by itself; sorted, none overlaps another. A cut
   /// inside of one makes two of it. If every layer is in one, stages may be recomputed as a whole,
   /// as with Choose. Empty = the blocks of the model.
   std::vector<LayerRange> blocks = {};

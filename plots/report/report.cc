@@ -125,7 +125,7 @@ std::string links_tables(const ReportInput& input) {
          tables;
 }
 
-/// Of what was measured: step times, and the actions that were furthest off.
+/// What was measured: step times, and the actions that were furthest off.
 std::string accuracy_part(const std::vector<CaseRecord>& cases) {
   const std::string chart = accuracy_scatter(cases);
   if (chart.empty()) return "";

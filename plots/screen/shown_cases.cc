@@ -26,7 +26,7 @@ std::string names_of_keys(const CaseRecord& record, std::size_t n) {
   return keys;
 }
 
-/// Of the name that has most.
+/// The number of keys of the name that has most.
 std::size_t number_of_keys(const std::vector<CaseRecord>& cases) {
   std::size_t most = 0;
   for (const CaseRecord& record : cases) most = std::max(most, record.named.size());

@@ -8,7 +8,7 @@
 
 namespace pfeife::plots {
 
-/// Of a panel that has room for it.
+/// Draws the memory of a panel that has room for it.
 void draw_memory(Svg& svg, const TimelineLayout& layout, const Panel& panel,
                  const TimelineOptions& options);
 

@@ -78,7 +78,7 @@ void draw_bar(Svg& svg, const MemoryContents& rank, const Scale& scale, double t
   }
 }
 
-/// Those contents that are there, in one line or more; returns where it ends.
+/// Draws the contents that are there, in one line or more; returns where it ends.
 double draw_legend(Svg& svg, std::span<const PlanMemory> plans, bool limits, const Scale& scale,
                    double width) {
   double x = kMargin, y = 6;

@@ -24,11 +24,11 @@ struct AllocatedBytes {
   Bytes now{0};
   Bytes peak{0};  ///< since the last reset_allocation_peak()
 };
-/// Of all threads. Zero before count_allocations().
+/// Bytes of all threads. Zero before count_allocations().
 AllocatedBytes allocated_bytes();
 void reset_allocation_peak();
 
-/// Of this thread; nullptr = nobody. Needs count_allocations().
+/// Listens to this thread; nullptr = nobody. Needs count_allocations().
 void listen_to_allocations(AllocationListener* listener);
 AllocationListener* allocation_listener();
 

@@ -12,7 +12,7 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& why) { throw ConfigError({"--device"}, why); }
 
-/// Of "cuda" and "cuda:N".
+/// The number in "cuda" and "cuda:N".
 std::optional<int> card_number(const std::string& name) {
   if (name == "cuda") return 0;
   const std::string number = name.starts_with("cuda:") ? name.substr(5) : "";

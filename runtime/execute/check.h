@@ -13,7 +13,7 @@ struct Difference {
   std::string tensor;  ///< "" = none
   double value = 0;    ///< |g - g0| / |g0|
   double allowed = 0;
-  /// Of two the one that is farther off for what it is allowed.
+  /// The one that is farther off for what it is allowed exceeds the other.
   bool exceeds(const Difference& other) const;
 };
 
@@ -49,7 +49,7 @@ std::string to_string(const CheckReport& report);
 std::vector<std::vector<TaskRecord>> gather_records(const std::vector<TaskRecord>& own,
                                                     std::uint64_t step, Transport& transport);
 
-/// Of these the records of one replica, by pipeline rank.
+/// The records of one replica among these, by pipeline rank.
 std::vector<std::vector<TaskRecord>> records_of_replica(
     const Pipeline& pipeline, std::span<const std::vector<TaskRecord>> records,
     std::size_t replica);

@@ -30,7 +30,7 @@ struct TaskRecord {
   TaskId task;
   Nanoseconds start{0}, end{0};  ///< reduction: own part handed over; all parts here
 };
-/// Of a record that says only the other.
+/// The other end of a record that says only one.
 constexpr Nanoseconds kUnknownStart = Nanoseconds::min(), kUnknownEnd = Nanoseconds::max();
 
 /// What a rank executes. References must outlive the executor.
@@ -51,7 +51,7 @@ struct RankWork {
   std::function<void(const Tag&)> settle = {};
   /// After the last weight gradient of a stage; before each optimizer step, outside its time.
   std::function<void(StageId)> gradients_made = {}, before_step = {};
-  /// Of this rank among all, for messages; empty = as in the graph.
+  /// This rank's number among all, for messages; empty = as in the graph.
   std::optional<RankId> number = {};
   /// An accelerator whose events say when actions ran; they are read at the end of the step. Empty:
   /// the host's clock says it, which is right where work is done when the call returns.

@@ -101,7 +101,7 @@ void HostClocks::correct(const DependencyGraph& graph,
     }
 }
 
-/// Of two ranks that are each off: both errors.
+/// Two ranks that are each off: both errors.
 Nanoseconds HostClocks::error() const {
   std::vector<Nanoseconds> errors(2, Nanoseconds{0});
   for (const auto& of_rank : offsets_) {

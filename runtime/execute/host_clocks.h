@@ -17,7 +17,7 @@ class HostClocks {
   using Clock = std::function<Nanoseconds()>;
   /// `host`: equal for ranks that have one clock; `clock`: this rank's.
   explicit HostClocks(std::string host, Clock clock = now);
-  /// Of this host (host_identity()).
+  /// The clock of this host (host_identity()).
   HostClocks();
 
   /// Every rank must call it at the same time, before and after what is to be corrected.

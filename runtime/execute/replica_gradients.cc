@@ -80,7 +80,8 @@ ReplicaGradients::ReplicaGradients(const Pipeline& pipeline, RankId number, Rank
     if (!pipeline.graph.parameters[p.index()].trainable) continue;
     if (!tensor.is_contiguous())  // its elements are counted as they lie
       tensor = tensor.detach().contiguous().set_requires_grad(true);
-    // Of several stages of the rank: with the one that is updated last, once its gradient is there.
+    // Several stages of the rank share it: with the one that is updated last, once its gradient is
+    // there.
     bool shared = false;
     const std::optional<StageId> updated = last_holder(pipeline, rank, p, by_update, shared);
     const std::optional<StageId> made = last_holder(pipeline, rank, p, by_gradient, shared);

@@ -132,8 +132,8 @@ void SharedGradients::take_sum(const Task& reduction, const Tensors& sums) {
     if (tensors_.parameters.contains(shared[i])) put(shared[i], sums.at(i));
 }
 
-/// Of the gradients that no rank below this one holds; of a replica that has sums of parts, of
-/// them.
+/// The norm of the gradients that no rank below this one holds; of a replica that has sums of
+/// parts, of them.
 at::Tensor SharedGradients::squared_norm(const ReplicaGradients& replicas) const {
   Tensors parts;
   for (const auto& [p, tensor] : tensors_.parameters) {

@@ -65,7 +65,7 @@ std::string verdict(const std::vector<RunFacts>& ranks) {
   return "";
 }
 
-/// Of the linker, in hexadecimal; "" if it left none.
+/// The linker's build id, in hexadecimal; "" if it left none.
 std::string build_id() {
   std::string id;
   const auto look = [](dl_phdr_info* object, std::size_t, void* found) {

@@ -26,7 +26,7 @@ struct RunFacts {
 /// differs from rank 0, or two ranks on one card.
 void require_agreement(Transport& transport, const RunFacts& facts);
 
-/// Of this program and of LibTorch.
+/// Facts of this program and of LibTorch.
 std::vector<RunFact> program_facts();
 
 }  // namespace pfeife

@@ -33,7 +33,7 @@ std::string proof_of(const std::string& secret, const std::string& text) {
   return sha256(key + text + key);
 }
 
-/// Of whoever connects to a rank; with `answered`, of the rank itself.
+/// The proof of whoever connects to a rank; with `answered`, of the rank itself.
 std::string greeting_proof(const std::string& secret, std::uint64_t token, std::size_t caller,
                            bool answered) {
   return proof_of(secret, stream_all(answered ? "welcome " : "greeting ", token, " ", caller));

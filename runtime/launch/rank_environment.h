@@ -30,7 +30,7 @@ using Variables = std::function<const char*(const char*)>;
 /// SLURM_JOB_NODELIST), at MASTER_PORT, else a port made of the job's and step's numbers.
 /// ConfigError naming what is missing or no number.
 std::optional<RankEnvironment> rank_environment(const Variables& variables);
-/// Of this process.
+/// The environment of this process.
 std::optional<RankEnvironment> rank_environment();
 
 /// "node07" of "node[07-12,20],other3": Slurm's notation for lists of hosts.

@@ -40,7 +40,7 @@ class SharedSlots {
  public:
   /// New ones, all zero.
   explicit SharedSlots(std::size_t ranks);
-  /// Those of the launcher, by the descriptor that the rank has from it, which is closed.
+  /// The launcher's slots, by the descriptor that the rank has from it, which is closed.
   /// ConfigError if it is none of such a memory.
   SharedSlots(int descriptor, std::size_t ranks);
   ~SharedSlots();

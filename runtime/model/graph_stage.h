@@ -23,7 +23,7 @@ struct RandomTurns {
   std::mutex mutex;
 };
 
-/// Of one step: what its microbatches read, and how each loss counts.
+/// One step: what its microbatches read, and how each loss counts.
 struct StepInputs {
   std::uint64_t step = 0;
   std::vector<std::map<ValueId, at::Tensor>> microbatches;  ///< [microbatch] model inputs

@@ -37,7 +37,7 @@ struct Pipeline {
   bool plain_backward = false;  ///< by autograd's own functions, see StageOptions
   ReplicaRanks replicas = {};
 
-  /// Of one replica: those that placement, schedule and tasks speak of.
+  /// The ranks of one replica, which placement, schedule and tasks speak of.
   std::size_t ranks() const { return placement.ranks(); }
   std::size_t all_ranks() const { return ranks() * replicas.count; }
   /// The number of a replica's rank among all ranks.

@@ -68,7 +68,7 @@ struct DeferredGroupedProduct : Function<DeferredGroupedProduct> {
 
 constexpr const char* kBatchOfProducts = "bij,bjk->bik";
 
-/// Of two tensors with gradients by einsum.
+/// The operands of an einsum of two tensors with gradients.
 std::vector<ValueId> einsum_operands(const Graph& graph, const Node& node) {
   const std::vector<ValueId> read = inputs_of(node);
   if (read.size() != 2) return {};

@@ -52,7 +52,7 @@ struct ProgramBlock {
   std::vector<ValueId> buffers;  ///< that it reads; sorted
 };
 
-/// Those of `blocks` that have instructions in the program, in order. `needed`: values that stay
+/// The `blocks` that have instructions in the program, in order. `needed`: values that stay
 /// after the last node.
 std::vector<ProgramBlock> program_blocks(const Graph& graph, const StageProgram& program,
                                          std::span<const NodeRange> blocks,

@@ -17,7 +17,7 @@ struct PendingWeight {
   std::function<void()> compute;  ///< adds to the parameters' gradients
 };
 
-/// Those of one microbatch; filled by I, emptied by W.
+/// The products of one microbatch that wait; filled by I, emptied by W.
 struct WeightQueue : torch::CustomClassHolder {
   std::vector<PendingWeight> pending;
   /// Computes them all and frees what they held.

@@ -188,7 +188,7 @@ class MemoryMeter {
       memory_.temporary[n].*pass = std::max(memory_.temporary[n].*pass, most[n]);
   }
 
-  /// Of a parameter that several nodes use, autograd adds up the gradients before it hands them on:
+  /// Autograd adds up the gradients of a parameter that several nodes use before it hands them on:
   /// from the last user to the first. A stage that has one user alone has none of that. A product
   /// that could be deferred does not wait: it is added as it is made.
   void leave_out_waiting_gradients() {

@@ -38,7 +38,7 @@ struct ProfileSamples {
   StepTimes parts;  ///< PartSteps of one part, of several: by part_kind()
   StepTimes turns;  ///< PartSteps in turns: by Turn
 
-  /// Of a PartSteps::Pass of the whole (no part), of a part.
+  /// The kind of a PartSteps::Pass of the whole (no part), or of a part.
   static std::size_t part_kind(std::size_t pass, std::optional<std::size_t> part) {
     return 3 * (part ? *part + 1 : 0) + pass;
   }

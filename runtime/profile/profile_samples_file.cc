@@ -12,9 +12,9 @@ namespace {
 
 constexpr const char* kTitle = "pfeife profile samples 4";
 constexpr std::size_t kMostKinds = 3 * 64;  // of passes of parts
-/// Of one list: nobody profiles for so long.
+/// The samples of a list: nobody profiles for so long.
 constexpr std::size_t kMostSamples = 100'000'000;
-/// Of one pass: an hour, so that sums of them stay within 64 bits.
+/// One pass takes less than an hour, so that sums of them stay within 64 bits.
 constexpr std::int64_t kLongest = 3'600'000'000'000;
 
 void write(const Samples& samples, std::ostream& out) {

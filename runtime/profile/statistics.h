@@ -38,7 +38,7 @@ class Samples {
   void add(Nanoseconds time, bool interrupted) {
     (interrupted ? interrupted_ : clean_).push_back(time);
   }
-  /// Those that were not interrupted; all of them if those are fewer than five.
+  /// The samples that were not interrupted; all of them if those are fewer than five.
   std::vector<Nanoseconds> usable() const {
     if (clean_.size() >= 5) return clean_;
     std::vector<Nanoseconds> all = clean_;

@@ -22,7 +22,7 @@ double quantile(const std::vector<double>& sorted, double p) {
 
 constexpr double kNormal95 = 1.6448536;  // 95 % of a normal variate lie below so many deviations
 
-/// Of the normal variate with the same 5th and 95th percentile.
+/// The deviation of the normal variate with the same 5th and 95th percentile.
 double deviation(std::vector<double> values) {
   std::ranges::sort(values);
   return (quantile(values, 0.95) - quantile(values, 0.05)) / (2 * kNormal95);

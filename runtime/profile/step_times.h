@@ -24,7 +24,7 @@ class StepTimes {
   };
 
   void begin_round() { rounds_.push_back(steps_.size()); }
-  /// Of the round that began last; the first step begins the first round.
+  /// Begins a step of the round that began last; the first step begins the first round.
   void begin_step() {
     if (rounds_.empty()) begin_round();
     steps_.emplace_back();

@@ -38,7 +38,7 @@ class TimedRank {
 
   /// Runs one step from `start` of now()'s clock on.
   std::vector<TaskRecord> step(std::uint64_t step, Nanoseconds start);
-  /// Of all waits so far.
+  /// The lateness of all waits so far.
   const Lateness& lateness() const { return lateness_; }
   void on_entering(std::function<void(const Cell&)> call) { entering_ = std::move(call); }
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kProgressTask = ~std::uint32_t{0} - 40;
 constexpr RankId kZero{0};
 
-/// Of the rank's process on a CPU; of its tensors on an accelerator.
+/// The memory of the rank's process on a CPU, of its tensors on an accelerator.
 Bytes most_memory(const RankMemory& memory, at::Device device) {
   return device.is_cpu() ? most_process_memory() : memory.allocated().peak;
 }

@@ -50,7 +50,7 @@ at::Tensor mapped(const std::filesystem::path& file, const Value& input) {
   return map_tensor(file, header.begin, scalar_type(header.dtype), header.sizes);
 }
 
-/// Of the whole, or of pieces if that is much.
+/// The digest of the whole, or of pieces if that is much.
 std::string content_digest(const at::Tensor& file) {
   constexpr std::size_t kWhole = std::size_t{64} << 20, kPieces = 256, kPiece = 64 << 10;
   const std::span<const char> bytes = stored_bytes(file);

@@ -23,7 +23,7 @@ class DeviceClock {
   Nanoseconds mark() { return device_.is_cpu() ? now() : record(); }
   /// Waits for the device. From now on, time() knows the marks made since the last read().
   void read();
-  /// Of a mark that the last read() has read, from an unknown beginning.
+  /// The time of a mark that the last read() has read, from an unknown beginning.
   Nanoseconds time(Nanoseconds mark) const {
     return device_.is_cpu() ? mark : times_.at(static_cast<std::size_t>(mark.count()));
   }

@@ -92,7 +92,7 @@ struct SocketTransport::Outgoing {
     frame.head.posted = fault.rank().value;
     return frame;
   }
-  /// Of messages that wait the one whose SEND the row has first goes first: the graph numbers them
+  /// The waiting message whose SEND the row has first goes first: the graph numbers them
   /// so.
   bool goes_before(const Outgoing& other) const {
     return head.kind == FrameKind::Message && other.head.kind == FrameKind::Message &&

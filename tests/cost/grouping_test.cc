@@ -93,7 +93,7 @@ TEST(Layers, ValuesGoFromTheirLayerToAllThatReadThem) {
   EXPECT_EQ(skip->gradient_bytes, Bytes{128});
 }
 
-// Of a batch without samples all values and gradients have no bytes. What needs no gradient gets
+// A batch without samples: all values and gradients have no bytes. What needs no gradient gets
 // none, whatever its size.
 TEST(Layers, GradientsComeBackToValuesThatRequireThem) {
   Residual g;

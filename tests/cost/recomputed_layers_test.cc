@@ -50,7 +50,7 @@ Layers random_table(std::mt19937& random, std::size_t count) {
   return layers;
 }
 
-/// Of one microbatch on one stage: bytes held while each pass is in each layer, counted tensor by
+/// One microbatch on one stage: bytes held while each pass is in each layer, counted tensor by
 /// tensor, and how many stay between the passes.
 struct Counted {
   std::int64_t forward = 0, input = 0, weight = 0;  // highest

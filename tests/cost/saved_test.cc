@@ -57,7 +57,7 @@ TEST(Saved, InPlaceOperatorsThatNeedTheirInputCopyIt) {
   }
 }
 
-// Of (a b) c: a's gradient needs b c, the product of which needs a b: the result in between is kept
+// (a b) c: a's gradient needs b c, the product of which needs a b: the result in between is kept
 // for c, whose gradient it makes; b is not, as a needs no gradient.
 TEST(Saved, EinsumKeepsTheFactorsOfEachProduct) {
   GraphBuilder g;

@@ -32,7 +32,7 @@ Layers layers_of(std::initializer_list<Row> rows) {
   }
   return layers;
 }
-/// Of the stages that layers make, by the stage of each.
+/// Temporaries of the stages that layers make, by the stage of each.
 std::vector<StageTemporary> temporaries(const Layers& layers,
                                         const std::vector<std::int64_t>& stages) {
   const SummedLayers sums(layers);

@@ -40,7 +40,7 @@ Sum at(const Graph& graph, NodeId node, Pass pass, Precision precision = Precisi
     }
   return sum;
 }
-/// Those of the last node.
+/// The work of the last node.
 Sum last(const Graph& graph, Pass pass, Precision precision = Precision::Fp32,
          DeviceType device = DeviceType::Gpu) {
   return at(graph, nodes_of(graph).back(), pass, precision, device);

@@ -312,7 +312,7 @@ TEST_F(Calibrate, TheLatencyOfTheClusterIsThatOfTheRun) {
   }
 }
 
-// Of four messages, one after the other, the middle two begin to share the link if the third sets
+// Four messages, one after the other: the middle two begin to share the link if the third sets
 // out earlier; if it goes the other way they meet on none.
 TEST_F(Calibrate, MessagesThatMeetOnALinkDoNotCount) {
   ASSERT_EQ(run({"c.yaml"}).code, 0);

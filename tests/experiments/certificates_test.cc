@@ -56,7 +56,7 @@ class Certificates : public ProgramTest {
     EXPECT_EQ(tool::disagreement(certificate, plan), "");
     EXPECT_EQ(tool::certify(certificate).refusal, "");
     EXPECT_LE(certificate.bound, plan.estimate.count());
-    // Of a plan that says more than is proven this is said; one of another time is not spoken of.
+    // A plan that says more than is proven is named; one of another time is not spoken of.
     EXPECT_EQ(tool::unproven(certificate, plan), "");
     Plan boasts = plan;
     boasts.bound->time = Nanoseconds{certificate.bound + 1};
@@ -139,7 +139,7 @@ TEST_F(Certificates, CoverTheChoiceOfRecomputedStages) {
   const Judged full = with("recompute: full");
   EXPECT_EQ(full.certificate.recompute, Recompute::Full);
   EXPECT_EQ(full.plan.recomputed.stages, std::vector<bool>(2, true));
-  // Of 4096 MiB so little is left that one stage must recompute.
+  // So little is left of 4096 MiB that one stage must recompute.
   const Judged choose = with("recompute: if_needed, reserve: 4095.81 MiB");
   EXPECT_EQ(choose.certificate.recompute, Recompute::Choose);
   EXPECT_THAT(choose.plan.recomputed.stages, Contains(true));

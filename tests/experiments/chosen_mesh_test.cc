@@ -49,7 +49,7 @@ class ChosenMesh : public ProgramTest {
   }
 };
 
-// Of all that fits, the shortest step; and what is exported, and the pipeline that is planned, are
+// The shortest step of all that fits; and what is exported, and the pipeline that is planned, are
 // of that mesh.
 TEST_F(ChosenMesh, IsTheFastestThatFitsAndIsWhatIsExportedAndPlanned) {
   const Outcome outcome = reduced("llama3_70b_64_h100", {"training.microbatch_size=1"});

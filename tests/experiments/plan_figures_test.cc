@@ -12,9 +12,9 @@ namespace {
 constexpr std::int64_t kProducts = 16 * 48 + 16 * 16 + 16 * 64 + 64 * 16;  // weights of a layer
 constexpr std::int64_t kLayer = kProducts + (48 + 16 + 64 + 16) + 2 * 32;
 constexpr std::int64_t kParameters = 61 * 16 + 12 * 16 + 4 * kLayer + 32;
-/// Of the products of a layer and the head.
+/// FLOPs of the products of a layer and the head.
 constexpr std::int64_t kCopied = 4 * kProducts + 61 * 16;
-/// Of a microbatch of two, as torch.utils.flop_counter counts
+/// FLOPs of a microbatch of two, as torch.utils.flop_counter counts
 /// (experiments/studies/flop_check/flops.csv).
 constexpr double kFlops = 710'400 + 1'420'800;
 

@@ -245,7 +245,7 @@ TEST(FirstAnswer, SaysWhatFurtherEffortWasWorth) {
             "zb_greedy V=3 (a): 1.0 % since 20 s; 2 of 2 plans are faster, none by more");
 }
 
-// Of a case that is at its bound nothing more can come, nor of one that had all effort.
+// Nothing more can come of a case that is at its bound, nor of one that had all effort.
 TEST(FirstAnswer, MarksWhatMayStillGetFaster) {
   SweepResult result;
   result.cases = {timed_case("a", 1010, 0.02), timed_case("b", 1000, 0), timed_case("c", 900, 0.1)};

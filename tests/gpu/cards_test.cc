@@ -19,7 +19,7 @@ class Cards : public testing::ProcessTest {
   testing::Ended doctor(const std::string& device, const testing::Started::Variables& more = {}) {
     return start({PFEIFE_RUN, "doctor", device}, more)->wait(std::chrono::seconds(120));
   }
-  /// Of a driver that shows so many cards, and no NCCL.
+  /// A driver that shows so many cards, and no NCCL.
   static testing::Started::Variables driver(int cards, testing::Started::Variables more = {}) {
     more["LD_LIBRARY_PATH"] = PFEIFE_FAKE_DRIVER;
     more["PFEIFE_FAKE_CARDS"] = std::to_string(cards);

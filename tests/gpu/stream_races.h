@@ -20,7 +20,7 @@ using CardStream = std::int64_t;
 /// [stream] how much of its work comes before; of streams behind its end, nothing.
 using StreamClock = std::vector<std::uint64_t>;
 
-/// Of all threads; each call takes a lock.
+/// Seen by all threads; each call takes a lock.
 class StreamRaces {
  public:
   /// What an event that is recorded on the stream now stands for.

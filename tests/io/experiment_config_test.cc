@@ -339,7 +339,7 @@ TEST_F(ExperimentConfig, MeasuredInputsAreMadeLater) {
   EXPECT_MESSAGE(error(text + "profile: measure\nmeasurement: {interval: 2 %}\n"));
 }
 
-// Of global batch, microbatches and their size two say the third.
+// Two of global batch, microbatches and their size say the third.
 TEST_F(ExperimentConfig, AGlobalBatchIsMicrobatchesTimesTheirSize) {
   const std::string model = "version: 1\nmodel: model.pt2\ncluster: box.yaml\n";
   const CaseConfig by_size =

@@ -53,7 +53,7 @@ TEST(MeasuredPairs, TakeSixRoundsOfBoth) {
   EXPECT_TRUE(measured_pairs(record).empty());
 }
 
-// Of six rounds the interval is all of them: 100 to 103, half of it 1.5 of the median 101.
+// The interval of six rounds is all of them: 100 to 103, half of it 1.5 of the median 101.
 TEST(MeasuredRun, MissesItsGoalWithAWiderIntervalOrWithoutOne) {
   MeasuredRun run = *measured("a", 1, {100, 101, 101, 101, 101, 103}).measured;
   EXPECT_FALSE(misses_goal(run));

@@ -37,8 +37,8 @@ TEST(MedianInterval, LiesBetweenTheOrderStatisticsOfTheSignTest) {
   EXPECT_FALSE(median_interval(std::vector<double>{}));
 }
 
-/// Of 2000 experiments of ten draws from a skewed distribution, 97.9 % contain its median: 40 more
-/// or less would be six standard deviations.
+/// Among 2000 experiments of ten draws from a skewed distribution, 97.9 % contain its median: 40
+/// more or less would be six standard deviations.
 TEST(MedianInterval, ContainsTheMedianAsOftenAsItSays) {
   std::mt19937_64 random(11);
   int contained = 0;

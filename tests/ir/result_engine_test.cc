@@ -91,7 +91,7 @@ TEST(ResultEngine, RatesAreOfItsTime) {
   EXPECT_EQ(samples_per_second({}, TraceSource::Estimated), std::nullopt);
 }
 
-// Of the chosen plans alone: the second case's was not measured.
+// By the chosen plans alone: the second case's was not measured.
 TEST(ResultEngine, CasesAreComparedByWhatTheirChosenPlansHave) {
   std::vector<CaseRecord> cases{mixed_case(), measured_case()};
   EXPECT_EQ(compared_engine(cases), TraceSource::Measured);

@@ -30,7 +30,7 @@ class Study : public ProgramTest {
         ("cd '" + folder_.string() + "' && '" PFEIFE_STUDY "' " + arguments + " > stdout 2> stderr")
             .c_str());
   }
-  /// Of the file in out/measured whose name begins so and ends with ".yaml".
+  /// The text of the file in out/measured whose name begins so and ends with ".yaml".
   std::string profile(const std::string& begin) const {
     for (const auto& entry : std::filesystem::directory_iterator(folder_ / "out/measured"))
       if (const std::string name = entry.path().filename().string();

@@ -137,7 +137,7 @@ std::vector<Built> built_by_transformers() {
   return models;
 }
 
-// Of 45 configs two ask for what has no price: layers with and without experts in turn, and
+// Two of 45 configs ask for what has no price: layers with and without experts in turn, and
 // queries that are not compressed.
 TEST(HuggingFace, ModelsHaveTheParametersThatTransformersBuilds) {
   std::size_t refused = 0, read = 0;

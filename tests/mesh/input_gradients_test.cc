@@ -19,7 +19,7 @@ MeshRun tensor_parallel(bool sequence_parallel) {
   return run;
 }
 
-// Of the piece before attention: its only product is that of query, key and value, whose weight
+// The piece before attention: its only product is that of query, key and value, whose weight
 // gradient hides what is reduced of the gradient of its input, or what of it lasts no longer. In
 // the piece behind attention the first product of the feed-forward layer does likewise.
 TEST(InputGradients, AreReducedBesideWeightGradients) {

@@ -85,7 +85,7 @@ TEST(ReplicatedLayers, ExposeOfGathersWhatTheNeighbourDoesNotHide) {
   EXPECT_EQ(four.layers[1].temporary.backward, 3 * layer);
 }
 
-// Of a switch's ports, 10 GB/s, a ring of four needs three quarters twice: 1.5 x 100 MiB.
+// A ring of four needs three quarters twice of a switch's ports, 10 GB/s: 1.5 x 100 MiB.
 TEST(ReplicatedLayers, ReduceOverTheirOwnPorts) {
   Cluster cluster = cluster_of(5e9);
   cluster.links.clear();

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-/// Of `rows` layers with a cut after each; two stages, one proof of one path.
+/// A certificate of `rows` layers with a cut after each; two stages, one proof of one path.
 Certificate of_rows(std::size_t rows) {
   Certificate certificate;
   Layer layer;

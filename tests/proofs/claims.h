@@ -13,7 +13,7 @@
 
 namespace pfeife {
 
-/// Of the plans of a case: those are brought before it that the judge says are proven.
+/// The claims about plans of a case: those are brought before it that the judge says are proven.
 class Claims {
  public:
   explicit Claims(const CaseFolder& of) : of_(of) {}

@@ -206,7 +206,7 @@ TEST(CastCache, KnowsWhatADeviceReadsNarrow) {
 
 class CastsOfProcesses : public ProcessTest {
  protected:
-  /// Of four steps that update, as a file with all digits.
+  /// The outcome of four steps that update, as a file with all digits.
   std::string losses(const std::string& model, Precision precision, bool threads) const {
     const Model read(model);
     const ScheduleSpec spec{"interleaved_1f1b", 2, 4, 2, {}, {}};

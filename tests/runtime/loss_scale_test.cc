@@ -256,7 +256,7 @@ TEST_F(SavedLossScale, GoesOnWhereItWas) {
   }
 }
 
-// Of one that was trained in bf16, say.
+// The file of a model that was trained in bf16, say.
 TEST_F(SavedLossScale, BeginsAnewFromACheckpointThatHasNone) {
   const Model model("tiny_mlp");
   const Pipeline pipeline = model.pipeline({"1f1b", 2, 4, 1, {}, {}});

@@ -89,7 +89,7 @@ class ProfiledModel : public ::testing::TestWithParam<const char*> {
   ProfiledModel() { at::set_num_threads(1); }
 };
 
-/// Of storages that are inputs of the model, which nobody allocates in a pass.
+/// Bytes of storages that are inputs of the model, which nobody allocates in a pass.
 Bytes inputs_among(const Graph& graph, const std::vector<SavedStorage>& storages, bool for_weight) {
   Bytes sum{0};
   for (const SavedStorage& storage : storages)

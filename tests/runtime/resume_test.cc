@@ -34,7 +34,7 @@ class Resume : public ProcessTest {
     if (resumes) more.insert(more.end(), {"--resume", (folder_ / "save").string()});
     return start(arguments(more))->wait(kLong);
   }
-  /// Of the checkpoint after so many steps.
+  /// The content of the checkpoint after so many steps.
   std::filesystem::path checkpoint(int steps) const {
     return folder_ / "save" / ("step-0000000" + std::to_string(steps));
   }

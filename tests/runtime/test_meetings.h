@@ -13,7 +13,7 @@
 
 namespace pfeife::testing {
 
-/// Of threads: one object for all. `heard` is called with every line that is left.
+/// Threads meet in one object for all. `heard` is called with every line that is left.
 class MeetingOfThreads final : public Meeting {
  public:
   explicit MeetingOfThreads(std::function<void(Topic, RankId, const std::string&)> heard = {})
@@ -36,7 +36,7 @@ class MeetingOfThreads final : public Meeting {
   std::map<std::pair<Topic, RankId>, std::string> lines_;
 };
 
-/// Of processes: in a folder.
+/// Processes meet in a folder.
 class MeetingInFolder final : public Meeting {
  public:
   explicit MeetingInFolder(std::filesystem::path folder) : folder_(std::move(folder)) {}

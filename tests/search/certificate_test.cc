@@ -162,7 +162,7 @@ TEST(Certify, AcceptsTheProofsOfGivenCutsAndNothingBetter) {
     ASSERT_EQ(tool::certify(certificate).refusal, "") << round << "\n" << text;
     certificate.bound = plan.estimate.count() + 1;
     ASSERT_NE(tool::certify(certificate).refusal, "") << round;
-    // Of other cuts it says nothing.
+    // It says nothing of other cuts.
     problem.cuts.reset();
     const Answer searched = certified_search(problem);
     slower_than_other_cuts += searched.plans[0].estimate < outcome.bound->time;

@@ -26,7 +26,7 @@ void add_reductions(Layers& layers, std::mt19937& random, double share) {
 
 // Three layers, backward 10, 20, 30, reductions 5, 4, 40. Of all: 40 begins at 30 behind the start
 // of backward and ends at 70, 4 and 5 follow, 79; backward ends at 60. Of the last two: 44 less 20.
-// Of the last one: all of its own. Of the first two, 4 are hidden.
+// The last one: all of its own. The first two: 4 are hidden.
 TEST(ExposedReductions, OfThreeLayersByHand) {
   const std::vector<LayerReduction> of = {{ns(5), ns(10)}, {ns(4), ns(20)}, {ns(40), ns(30)}};
   EXPECT_EQ(exposed_reduction(of, 0, 3), ns(19));

@@ -47,7 +47,7 @@ TEST(SideBySide, OnlyFamiliesThatSayItHaveSuchCells) {
   }
 }
 
-/// Of every layer, up to `share` of its forward and of its backward for the inputs.
+/// Every layer waits for up to `share` of its forward and of its backward for the inputs.
 void add_collectives(Layers& layers, std::mt19937& random, double share) {
   for (const Layer& layer : layers.layers) {
     const LayerTimes &a = layer.times[0], &b = layer.times[1];

@@ -28,7 +28,7 @@ struct Grid {
   }
 };
 
-// Of many stages and few microbatches, of few and many, with and without W apart.
+// Many stages and few microbatches, few and many, with and without W apart.
 TEST(SearchMemory, IsWhatTheCandidatesOfASearchHold) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's allocator tells nothing";

@@ -143,7 +143,7 @@ TEST(StageBounds, AreNeverAboveWhatAnyCutsCost) {
               ASSERT_LE(*least, back ? pair->backward_time : pair->forward_time);
               some += *least > Nanoseconds{0};
             }
-          // Of just these stages it is the message itself.
+          // Between just these stages it is the message itself.
           const auto time = bounds.message(s, {sums.at[s - 1], sums.at[s - 1] + 1}, sums.at[s],
                                            {sums.at[s + 1], sums.at[s + 1] + 1}, back);
           ASSERT_EQ(time.has_value(), pair != nullptr);

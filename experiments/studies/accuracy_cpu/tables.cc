@@ -36,7 +36,8 @@ Nanoseconds measured(const Point& point) { return quantile(point.steps, 0.5); }
 double error(const Evaluation& plan, const Point& point) {
   return relative_error(milliseconds(step_time(*plan.simulated)), milliseconds(measured(point)));
 }
-/// Of the time in which ranks compute: what remains of the step's error are waits and transfers.
+/// The error of the time in which ranks compute: what remains of the step's error are waits and
+/// transfers.
 double busy_error(const Evaluation& plan, const Point& point) {
   return relative_error(milliseconds(busy_time(*plan.simulated)),
                         milliseconds(quantile(point.busy, 0.5)));
@@ -104,7 +105,7 @@ bool compete(const Point& a, const Point& b) {
          a.first().inputs.config->model.file == b.first().inputs.config->model.file;
 }
 
-/// Of six rounds or more: the interval of the ratios of their rounds says which is faster. Of
+/// After six rounds or more the interval of the ratios of their rounds says which is faster. After
 /// fewer: their measured ranges (p5 to p95) do not overlap.
 bool told_apart(const Point& a, const Point& b) {
   if (const auto longer = paired_difference(a.rounds, b.rounds))
@@ -149,7 +150,7 @@ void print_totals(const char* name, const std::vector<Point>& points, Prediction
              order_text(points, prediction));
 }
 
-/// Of each profile.
+/// A line for each profile.
 void print_variation(const char* name, const std::vector<Point>& points, Prediction prediction) {
   std::set<std::filesystem::path> shown;
   for (const Point& point : points) {

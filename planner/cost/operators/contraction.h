@@ -33,7 +33,7 @@ std::vector<Contraction> einsum_contractions(const std::string& equation,
 /// last may be vectors.
 std::vector<Contraction> chain_contractions(const std::vector<TensorType>& operands);
 
-/// Those of an einsum or a chain of matrices.
+/// The contractions of an einsum or a chain of matrices.
 std::vector<Contraction> contractions_of(const Graph& graph, const Node& node);
 
 }  // namespace pfeife

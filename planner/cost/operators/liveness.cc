@@ -96,7 +96,7 @@ void add_gradients(const GraphFacts& facts, Timeline& timeline) {
     if (first[v] <= last[v]) timeline.add(first[v], last[v], facts.bytes(ValueId{v}));
 }
 
-/// Of those that are left to W, or of the others.
+/// Adds the gradients of parameters that are left to W, or of the others.
 void add_parameter_gradients(const GraphFacts& facts, bool deferred, Timeline& timeline) {
   for (const NodeId n : nodes_of(facts.graph)) {
     if (!facts.gives_gradient(n)) continue;

@@ -234,8 +234,8 @@ class Keeper {
       memory_.node_weight_bytes[node_.index()] += facts_.bytes(node.outputs.front());
   }
 
-  /// Of each product of the chain, a factor iff the other one needs a gradient; results in between,
-  /// and operands laid out anew, are the node's own.
+  /// Keeps, for each product of the chain, a factor iff the other one needs a gradient; results in
+  /// between, and operands laid out anew, are the node's own.
   void keep_contractions(const Node& node) {
     const std::vector<ValueId> operands = inputs_of(node);
     std::vector<bool> needed;

@@ -39,8 +39,8 @@ class StageBounds {
   /// positions.
   StageBounds(const Layers& layers, const Cluster& cluster, Recompute recompute = Recompute::None,
               bool temporaries = true);
-  /// Of the stages of a placement, to which it keeps a reference; nothing is summed again. All
-  /// optimizer steps wait for a number of all gradients that takes `norm` at least.
+  /// Bounds for the stages of a placement, to which it keeps a reference; nothing is summed again.
+  /// All optimizer steps wait for a number of all gradients that takes `norm` at least.
   StageBounds for_placement(const Placement& placement, Nanoseconds norm) const;
 
   /// The last position.
@@ -48,10 +48,10 @@ class StageBounds {
   /// Layers before a position.
   std::size_t layer(std::size_t position) const { return sums_->layer[position]; }
 
-  /// Of all layers before position q on the device of stage s, in [0, 2^53]. The difference of two
-  /// positions, with what comes once(), is at most what the stage between them adds to its rank; of
-  /// F, I and W it is just that. A storage or parameter that several stages share goes to the
-  /// first.
+  /// The amount of all layers before position q on the device of stage s, in [0, 2^53]. The
+  /// difference of two positions, with what comes once(), is at most what the stage between them
+  /// adds to its rank; of F, I and W it is just that. A storage or parameter that several stages
+  /// share goes to the first.
   std::int64_t until(std::size_t q, std::size_t s, std::size_t amount) const {
     return sums_->of_kind[kind(s)][amount][q];
   }
@@ -98,7 +98,7 @@ class StageBounds {
   };
   DeviceId device(std::size_t s) const { return placement_->device(placement_->rank_of_stage[s]); }
   std::size_t kind(std::size_t s) const { return cluster_->kind_of_device[device(s).index()]; }
-  /// Of a message from the stage before s, or back to it.
+  /// The time of a message from the stage before s, or back to it.
   Nanoseconds time(std::size_t s, bool back, const TimedMessage& message) const;
 
   const Placement* placement_ = nullptr;

@@ -43,7 +43,7 @@ class Changes {
       const Change& change = of_[l];
       entering += change.read;
       kept += change.kept_for_weight;
-      // Of what is received, layer.temporary speaks, too; not of what waits to be handed back.
+      // layer.temporary speaks of what is received, too; not of what waits to be handed back.
       const Bytes difference = returning - (leaving_ - not_yet_leaving);
       const auto beside = [&](Bytes PassBytes::*pass, Bytes counted) {
         const Bytes own = layer.temporary.*pass + difference - change.consumed.*pass;

@@ -37,7 +37,7 @@ class ListOfLayer {
   std::vector<std::uint32_t> begin_, items_;
 };
 
-/// Of a stage: StageCost::temporary and unkept_forward.
+/// A stage's StageCost::temporary and unkept_forward.
 struct StageTemporary {
   PassBytes kept;
   Bytes unkept_forward{0};
@@ -57,7 +57,7 @@ class SummedLayers {
     Bytes parameters{0}, gradients{0}, optimizer_state{0};
     Nanoseconds forward_collectives{0}, backward_collectives{0};
   };
-  /// Of the layers [begin, end).
+  /// What the layers [begin, end) hold.
   Held held(std::size_t begin, std::size_t end) const;
   /// The same, on a kind of device; of parameters only `optimizer`.
   LayerTimes times(std::size_t kind, std::size_t begin, std::size_t end) const;

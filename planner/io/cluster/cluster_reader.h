@@ -22,7 +22,7 @@ Cluster read_cluster(const std::filesystem::path& file, const Replaced& replaced
 YamlDocument cluster_document(const std::filesystem::path& file, const Replaced& replaced);
 /// The file's text with the values replaced: what Cluster::digest is of, if there are any.
 std::string cluster_text(const std::filesystem::path& file, const Replaced& replaced);
-/// A cluster from text; `file` is the name for messages.
+/// Reads text as a file is read; `file` is the name for messages.
 Cluster parse_cluster(std::string_view text, const std::string& file);
 
 }  // namespace pfeife

@@ -28,7 +28,7 @@ FieldList<Request> experiment_fields(const ListContext& context);
 const FieldList<Request>& experiment_keys();
 /// The keys of `cases` that are no paths.
 const FieldList<Request>& case_fields();
-/// Those that say what is asked of a pipeline, whatever it is of.
+/// The keys that say what is asked of a pipeline, whatever it is of.
 const std::vector<std::string>& pipeline_keys();
 
 /// A case but for its devices, microbatches and name, by experiment_fields(context). Errors:

@@ -65,7 +65,7 @@ const FieldList<MeshQuestion>& mesh_config_fields() {
   return fields;
 }
 
-/// Of a model that is no architecture: nothing but how often its own pipeline runs.
+/// A model that is no architecture: nothing is said but how often its own pipeline runs.
 bool replicas_alone(const YamlNode& root) {
   const auto model = root.find("model");
   const YamlNode parallel = root.at("parallel");

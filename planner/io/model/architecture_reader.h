@@ -17,7 +17,7 @@ bool is_architecture(const std::filesystem::path& file);
 /// A file of that kind, or a config.json of Hugging Face (hugging_face.h).
 /// Errors: ConfigError with the place, for unknown keys and for figures that do not fit each other.
 Architecture read_architecture(const std::filesystem::path& file);
-/// Likewise from text; `file` is the name for messages.
+/// Reads text as a file is read; `file` is the name for messages.
 Architecture parse_architecture(std::string_view text, const std::string& file);
 
 }  // namespace pfeife

@@ -15,7 +15,7 @@ std::string certificate_text(const Certificate& certificate);
 /// Errors: ConfigError with the line, also if the digest is another one, or if a number points to
 /// nothing. Says nothing of the proofs: planner/schedule_tool/certify.h does.
 Certificate read_certificate(const std::filesystem::path& file);
-/// Likewise; `name` is for messages.
+/// Reads text as a file is read; `name` is for messages.
 Certificate read_certificate_text(const std::string& text, const std::string& name);
 
 }  // namespace pfeife

@@ -32,7 +32,7 @@ class Elements {
     first_ = false;
     return out_;
   }
-  /// Of the element that was begun last.
+  /// More of the element that was begun last.
   std::ostream& more() { return out_; }
 
  private:

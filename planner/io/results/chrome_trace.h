@@ -15,7 +15,7 @@
 
 namespace pfeife {
 
-/// Of a trace with more events, only about so many are written, half of them its first and half its
+/// A trace with more events is cut to about so many, half of them its first and half its
 /// last: a file of a steady state that goes on for long is slow to load and tells nothing more.
 inline constexpr std::size_t kMostEvents = 20'000;
 

@@ -10,7 +10,7 @@ namespace {
 constexpr Nanoseconds kBetweenSteps{1'000'000};
 enum Thread { kCompute = 1, kTransfers = 2 };
 
-/// Of at least 0, in microseconds with three decimals.
+/// A time of at least 0, in microseconds with three decimals.
 struct Microseconds {
   Nanoseconds time;
 };

@@ -18,7 +18,7 @@ struct Id {
   std::int32_t value = 0;
 
   constexpr Id() = default;
-  /// Of any integer; one that 32 bits do not hold is a defect.
+  /// From any integer; one that 32 bits do not hold is a defect.
   template <std::integral Integer>
   constexpr explicit Id(Integer v) : value(static_cast<std::int32_t>(v)) {
     PFEIFE_CHECK(std::in_range<std::int32_t>(v), "no id: ", v);

@@ -64,7 +64,7 @@ struct Architecture {
 
 /// Parameters of the whole model.
 std::int64_t parameter_count(const Architecture& of);
-/// Those that a token passes: of the experts, the ones it is sent to.
+/// The parameters that a token passes: of the experts, the ones it is sent to.
 std::int64_t active_parameter_count(const Architecture& of);
 /// FLOPs of a token forward and backward, as in the usual definition of utilization: 6 a parameter
 /// that it passes, 12 x layers x heads x head size x sequence for attention, in full although

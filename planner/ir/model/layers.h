@@ -69,7 +69,7 @@ struct LayerValue {
     if (waiting_gradient == Bytes{0}) return Bytes{0};
     return waits_alone(l) ? waiting_gradient : gradient_bytes;
   }
-  /// Of these, what is not kept for W anyway while layer `l` runs I.
+  /// The part of these bytes that is not kept for W anyway while layer `l` runs I.
   Bytes waiting_in_input(LayerId l) const {
     const bool kept = kept_for_weight && l <= *kept_for_weight && waits_alone(l);
     return kept ? Bytes{0} : waiting_at(l);
@@ -98,7 +98,8 @@ struct LayerParameter {
   Bytes state{0};              ///< optimizer state
   std::vector<LayerId> users;  ///< sorted, unique; more than one stage of users = tied over stages
   std::vector<Nanoseconds> optimizer;  ///< [device kind]
-  /// Of its gradient, as ranks that share the parameter exchange it; 0 = as many as `gradient`.
+  /// Bytes of its gradient, as ranks that share the parameter exchange it; 0 = as many as
+  /// `gradient`.
   Bytes exchanged{0};
   /// Whether the gradients of its users wait within a backward until they are added up (as autograd
   /// does it), and are not added to the parameter's one by one.

@@ -8,7 +8,7 @@
 
 namespace pfeife {
 
-/// Of every node that calls `op`, for one forward pass; backward costs as much again for each
+/// What every node that calls `op` costs in one forward pass; backward costs as much again for each
 /// tensor that it reads and that needs a gradient.
 struct OperatorCost {
   std::string op;            ///< "my::op"

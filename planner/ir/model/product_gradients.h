@@ -16,9 +16,9 @@ struct EinsumGradients {
   std::string left, right;
   friend bool operator==(const EinsumGradients&, const EinsumGradients&) = default;
 };
-/// Those of `equation` ("bti,hio->bhto": "bhto,hio->bti" and "bti,bhto->hio"). Nothing if they are
-/// no einsums: without "->" or with "...", other than two operands, a letter that an operand has
-/// twice, or one that neither the other operand nor the result has.
+/// The gradients of `equation` ("bti,hio->bhto": "bhto,hio->bti" and "bti,bhto->hio"). Nothing if
+/// they are no einsums: without "->" or with "...", other than two operands, a letter that an
+/// operand has twice, or one that neither the other operand nor the result has.
 std::optional<EinsumGradients> einsum_gradients(std::string equation);
 
 /// The only node that reads `v`; nothing if there are none or several, or if `v` is an output.

@@ -19,7 +19,7 @@ namespace pfeife {
 /// or backward transfer that the task waits for, d = to the compute task whose value it needs.
 /// "rrrfdrrbd".
 ///
-/// Of any order there is no such path, but a row: what comes before and after a rank's work. A
+/// A proof of any order has no such path, but a row: what comes before and after a rank's work. A
 /// letter for each stage that the first microbatch passes on its way (f = its F and the transfer to
 /// the next count, s = neither does, which must come first), for each that it comes back to (b, for
 /// which it passes all stages on its way forward) and for each that the last microbatch goes back
@@ -38,7 +38,7 @@ struct CertifiedMoment {
   friend auto operator<=>(const CertifiedMoment&, const CertifiedMoment&) = default;
 };
 
-/// Of a moment or a path, by its number in the proof: moments first.
+/// The weight of a moment or a path, by its number in the proof: moments first.
 struct CertifiedWeight {
   std::uint32_t fact = 0;
   std::int64_t weight = 0;

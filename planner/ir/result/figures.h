@@ -17,7 +17,7 @@ Nanoseconds span(const Trace& trace);
 Nanoseconds step_without_optimizer(const Trace& trace);
 
 struct PlanFigures {
-  /// Of the engine by which the case's plans are compared (result_engine.h).
+  /// By the engine by which the case's plans are compared (result_engine.h).
   std::optional<Nanoseconds> span, without_optimizer;
   /// FLOPs of the model for a step, nothing recomputed, over step and devices; and what share of
   /// the devices' published peaks that is.

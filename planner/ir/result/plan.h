@@ -28,14 +28,14 @@ struct Bound {
   Nanoseconds time{0};
   /// The plan's own cuts alone; else all that the model allows.
   bool given_cuts = false;
-  /// Of those, cuts alone whose stages all take at least this share of the mean time for F and B of
+  /// Only those cuts whose stages all take at least this share of the mean time for F and B of
   /// a microbatch, each on its own device.
   double least_share = 0;
   /// And alone those whose neighbouring stages, if on different ranks, send values and get
   /// gradients back.
   bool linked = false;
   Recompute recompute = Recompute::None;  ///< what plans may choose to recompute
-  /// Of a schedule that is built for costs: every order of its stages.
+  /// A schedule that is built for costs stands for every order of its stages.
   std::vector<ScheduleSpec> schedules = {};
   std::vector<Bytes> memory_limit = {};  ///< [rank] that plans must keep to
   /// Other problems that were open and that `time` holds for as well, in words ("the other

@@ -25,7 +25,7 @@ struct ResultRow {
   std::string knobs;               ///< "loop_batch=8, prefetch=3, recompute=0-2"
   std::optional<Nanoseconds> estimate, simulate, simulate_p95, measure;
   std::optional<Nanoseconds> estimate_p5, estimate_median, estimate_p95;  ///< with jitter
-  /// Of the engine by which the case's plans are compared (result_engine.h).
+  /// By the engine by which the case's plans are compared (result_engine.h).
   std::optional<double> samples_per_s, bubble;
   std::optional<Nanoseconds> lower_bound;
   std::optional<double> gap, simulate_gap;

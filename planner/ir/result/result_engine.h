@@ -31,9 +31,9 @@ std::optional<double> samples_per_second(const ResultRow& row, TraceSource engin
 /// The best engine that all rows that fit have a time of; if none fits, all rows with a time.
 /// Measured before simulated before estimated, which it is without any row.
 TraceSource compared_engine(const std::vector<const ResultRow*>& rows);
-/// Of the plans of a case; samples_per_s, bubble, figures and attribution of each are of it.
+/// For the plans of a case; samples_per_s, bubble, figures and attribution of each are of it.
 TraceSource compared_engine(const CaseRecord& record);
-/// Of the chosen plans of several cases.
+/// For the chosen plans of several cases.
 TraceSource compared_engine(std::span<const CaseRecord> cases);
 
 /// The plan's time of the engine by which the case's plans are compared.

@@ -35,7 +35,7 @@ struct StageSlice {
   std::vector<ParameterId> parameters;
   std::vector<ValueId> buffers;          ///< buffers and constants
   std::vector<ValueId> written_buffers;  ///< those it updates
-  /// Those of written_buffers whose contents a node of the graph reads that is neither their only
+  /// The written_buffers whose contents a node of the graph reads that is neither their only
   /// reader nor a batch norm: each microbatch has a tensor of its own for them.
   std::vector<ValueId> microbatch_buffers;
   std::vector<ValueId> outputs;  ///< of the model, made here
@@ -58,7 +58,7 @@ GraphSplit split_graph(const Graph& graph, const std::vector<NodeEffects>& effec
 /// The whole model as one stage.
 GraphSplit whole_graph(const Graph& graph, const std::vector<NodeEffects>& effects);
 
-/// Of the model that names a loss weight, one stage that computes the weight alone, from the
+/// For a model that names a loss weight: one stage that computes the weight alone, from the
 /// model's inputs. ConfigError naming what the weight depends on besides: parameters, buffers that
 /// are written, random numbers.
 GraphSplit loss_weight_graph(const Graph& graph, const std::vector<NodeEffects>& effects);

@@ -47,8 +47,8 @@ Schedule lower(const Schedule& compute_only, const StageCosts& costs, const Plac
 /// needs less memory. They may hang where a SEND waits for its RECV.
 Schedule with_receives_at_need(const Schedule& lowered);
 
-/// Those rows if they cannot hang, whatever blocks and whatever the queues; else the rows in which
-/// a RECV passes actions alone, which cannot (lower_receives.cc).
+/// The same rows if they cannot hang, whatever blocks and whatever the queues; else the rows in
+/// which a RECV passes actions alone, which cannot (lower_receives.cc).
 Schedule with_late_receives(const Schedule& lowered, const StageGraph& stages,
                             const Placement& placement);
 

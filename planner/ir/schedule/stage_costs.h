@@ -18,7 +18,7 @@ struct StageCost {
   Nanoseconds backward_weight{0};
   Nanoseconds optimizer{0};
   /// What of forward and of backward_input is waited for collectives: actions side by side hide it.
-  /// Those of a forward that is run again count as its compute.
+  /// The waits of a forward that is run again count as its compute.
   Nanoseconds forward_collectives{0}, backward_collectives{0};
   Bytes parameters{0}, gradients{0}, optimizer_state{0};  ///< held for the whole step
   Bytes saved{0};  ///< per microbatch, from F to B or I, received values that are kept included

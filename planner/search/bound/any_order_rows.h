@@ -52,7 +52,7 @@ class AnyOrderRows {
   bool any_cuts() const { return any_cuts_; }
   /// Every stage surely waits for the one before it.
   bool all_forward() const;
-  /// Likewise, and every stage on its way back for the one behind it.
+  /// As above, and every stage on its way back for the one behind it.
   bool is_chain() const;
   /// A further row, which no certificate can say and row() does not know; a message that may not
   /// exist counts nothing in it. `constant`: ns on top.

@@ -25,7 +25,7 @@ namespace pfeife {
 
 class CutMixture {
  public:
-  /// Of the region that `cut_bound` is in. Keeps references. `to_beat` (ns): bounds up to it
+  /// For the region that `cut_bound` is in. Keeps references. `to_beat` (ns): bounds up to it
   /// matter. `record` != nullptr: RowWeights::certified is filled.
   CutMixture(Candidates& candidates, CutBound& cut_bound, double to_beat, ProofRecord* record);
 

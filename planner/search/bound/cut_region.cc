@@ -71,8 +71,8 @@ void CutBound::make_window(std::size_t s) {
     window.from[q] = std::max(window.load_from[q], region_.first[s]);
 }
 
-/// Of what stage s, number k of its rank, holds at a moment: prefix sums, temporaries apart, at all
-/// positions that it may have an end at.
+/// Sums what stage s, number k of its rank, holds at a moment: prefix sums, temporaries apart, at
+/// all positions that it may have an end at.
 void CutBound::sum_held(const LiveMoment& moment, std::size_t k, std::size_t s) {
   std::vector<double>& sums = held_[k];
   sums.resize(count());

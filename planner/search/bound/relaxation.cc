@@ -133,7 +133,7 @@ double Relaxation::constant_of(const BoundRow& row) const {
   return sum;
 }
 
-/// Of what runs at a moment, if the cuts are the nearest.
+/// The temporary of what runs at a moment, if the cuts are the nearest.
 double Relaxation::temporary(std::size_t rank, const LiveMoment& moment) const {
   if (nearest_.empty()) return 0;
   const std::size_t s = candidates_.live().stages(rank)[static_cast<std::size_t>(moment.running)];

@@ -14,7 +14,7 @@ struct RowWork {
   double forward = 0, input = 0, weight = 0;
 };
 
-/// Of one stage: all it does; what it has done before its first B or I, and by the end of its last.
+/// One stage: all it does; what it has done before its first B or I, and by the end of its last.
 struct Moments {
   RowWork all, before, until;
 };

@@ -138,10 +138,10 @@ class Alternatives {
     BestAlternative found{best_, std::move(outcomes_[best_]), std::move(all_)};
     found.outcome.candidates = candidates_;
     if (left_ > 0) found.outcome.unfinished.push_back({Unfinished::What::OpenChoices, left_});
-    // Of one problem the bound is the search's own, which its certificate proves.
+    // The bound of one problem is the search's own, which its certificate proves.
     if (found.outcome.bound && found.all.size() > 1) {
       found.outcome.bound->time = found.outcome.plans[0].estimate;
-      // Of the other problems the bounds are of the listed schedules.
+      // The bounds of the other problems are of the listed schedules.
       found.outcome.orders_left_out |=
           !built && std::ranges::any_of(problems_[best_].schedules, is_built);
       for (const AlternativeOutcome& one : found.all)

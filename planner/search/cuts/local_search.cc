@@ -64,8 +64,8 @@ class Worth {
   std::map<Cuts, double> exact_;
 };
 
-/// Of moves from cuts that are too full the one that lacks least, if that is less than `least`, by
-/// which it becomes kTooFull + bytes too many; nullopt: some fit, and need a time.
+/// The one of the moves from cuts that are too full that lacks least, if that is less than `least`,
+/// by which it becomes kTooFull + bytes too many; nullopt: some fit, and need a time.
 std::optional<std::size_t> roomiest(Candidates& candidates, const std::vector<Cuts>& moves,
                                     double& least) {
   std::size_t best = moves.size();
@@ -77,7 +77,7 @@ std::optional<std::size_t> roomiest(Candidates& candidates, const std::vector<Cu
   return best;
 }
 
-/// Of moves the one that is worth least, if that is less than `least`, which it becomes;
+/// The one of the moves that is worth least, if that is less than `least`, which it becomes;
 /// moves.size() if none is.
 class Fastest {
  public:

@@ -11,7 +11,7 @@
 namespace pfeife {
 namespace {
 
-/// Of each schedule what can be proven of it, and from that what can be proven of all.
+/// What can be proven of each schedule, and from that what can be proven of all.
 class Provable {
  public:
   Provable(const Searched& in, double said) : in_(in), said_(said), bound_(said) {}

@@ -14,7 +14,7 @@ namespace pfeife {
 
 namespace {
 
-/// Of all cuts of the listed schedules, or of some.
+/// Adds the bound of all cuts of the listed schedules, or of some.
 void bound_listed(const Searched& in, Answer& outcome) {
   const auto best = static_cast<double>(outcome.plans.front().estimate.count());
   const double least = std::min(best, least_bound(in.contenders));
@@ -34,8 +34,8 @@ bool not_below(const Contender& c, const Answer& outcome) {
          c.bound() >= static_cast<double>(outcome.plans.front().estimate.count());
 }
 
-/// Those that have a plan come first, the fastest of them ahead; then by their bounds, or by what
-/// they lack where nothing fits.
+/// Schedules that have a plan come first, the fastest of them ahead; then by their bounds, or by
+/// what they lack where nothing fits.
 void explain(const Searched& in, Answer& outcome) {
   const std::size_t kept = std::min(outcome.plans.size(), in.options.keep);
   using Rank = std::tuple<std::ptrdiff_t, Bytes, Nanoseconds>;  // place, lack, bound

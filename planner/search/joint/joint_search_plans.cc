@@ -236,7 +236,7 @@ void JointSearch::try_all_orders() {
                                               to_build_.begin())]);
 }
 
-/// Of a schedule whose orders are built for the costs: not if it is known to have no plan, or no
+/// Whether to build orders of a schedule for the costs: not if it is known to have no plan, or no
 /// faster one.
 bool JointSearch::may_build_faster(std::size_t i) const {
   if (!built_[i].impossible.empty() || built_[i].nothing_fits) return false;

@@ -56,7 +56,7 @@ void JointSearch::bound_again() {
     bound_more();
 }
 
-/// Those that the budget has left out so far.
+/// Bounds the schedules that the budget has left out so far.
 void JointSearch::bound_more() {
   std::vector<std::size_t> order = ranked([](const Contender& c) { return c.start.score; });
   std::erase_if(order, [&](std::size_t i) { return contenders_[i].proof != nullptr; });

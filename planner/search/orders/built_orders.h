@@ -18,7 +18,7 @@ struct BuiltPlan {
   ScheduleSpec spec;
   std::vector<Bytes> memory_limit = {};  ///< [rank]
   std::optional<Priced> plan = {};       ///< with its order
-  /// Of all that were judged, those that are both slower and fuller than none.
+  /// The judged plans that are both slower and fuller than none.
   std::vector<Priced> front = {};
   std::optional<Infeasible> closest;  ///< if there is no plan
   std::string impossible;             ///< why it has no cuts at all; "" = it may

@@ -42,7 +42,7 @@ struct State {
           if (made[way][s][m] > other.made[way][s][m]) return false;
     return true;
   }
-  /// Of states that may be as good as each other.
+  /// Equal for states that may be as good as each other.
   std::uint64_t key(Receives receives) const {
     std::uint64_t key = 1469598103934665603ULL;  // FNV-1a
     const auto add = [&](auto number) {

@@ -11,8 +11,8 @@
 
 namespace pfeife {
 
-/// Of one schedule of one problem. May be asked by several threads; what it answers does not depend
-/// on what was asked before.
+/// What is known of one schedule of one problem. May be asked by several threads; what it answers
+/// does not depend on what was asked before.
 class OrderMemo {
  public:
   /// What an order is built for.

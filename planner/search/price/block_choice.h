@@ -36,7 +36,7 @@ class BlockChoice {
   /// The choice of just these blocks.
   Choice of(const CutModel& model, const Cuts& cuts, const std::vector<std::size_t>& kind,
             std::vector<LayerRange> blocks) const;
-  /// Those of the model without what costs nothing: names, nodes, notes.
+  /// The layers of the model without what costs nothing: names, nodes, notes.
   const Layers& layers() const { return *layers_; }
   /// The blocks are all of the model: its stages may be recomputed as a whole.
   bool are_all() const { return are_all_; }

@@ -84,7 +84,7 @@ class Candidates {
   /// A copy works for another thread. Takes what it has found since it was made, or since the last
   /// follow().
   void join(Candidates& copy);
-  /// Of a copy: takes what is known of the same schedule now.
+  /// A copy takes what is known of the same schedule now.
   void follow(const Candidates& original);
   std::size_t evaluated() const { return parts_.times.counts().priced; }
   /// About how many ns of one core all calls together have taken: counted, not measured.

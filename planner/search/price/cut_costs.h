@@ -35,9 +35,9 @@ class CutCosts {
                std::size_t stride);
   /// One microbatch and the optimizer on all stages together take less than 2^31 ns.
   bool is_narrow() const { return is_narrow_; }
-  /// Of durations as price() wrote them: transfers between neighbours that do not exist become ones
-  /// that take no time. True if the program then surely takes no less than the cuts do: all that is
-  /// left out is no longer than the chain, and further dependencies shorten nothing.
+  /// Takes durations as price() wrote them: transfers between neighbours that do not exist become
+  /// ones that take no time. True if the program then surely takes no less than the cuts do: all
+  /// that is left out is no longer than the chain, and further dependencies shorten nothing.
   template <class Number>
   bool link_all(const Cuts& cuts, const Program& program, Number* durations, std::size_t stride);
 

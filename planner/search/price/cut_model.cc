@@ -56,7 +56,7 @@ static void widen(std::vector<std::vector<double>>& most) {
     most.push_back(std::move(wider));
   }
 }
-/// Of the segments [from, to), at least one.
+/// The most among the segments [from, to), at least one.
 static double most_within(const std::vector<std::vector<double>>& most, std::int32_t from,
                           std::int32_t to) {
   const auto level =

@@ -65,7 +65,8 @@ class CutModel {
     Bytes bytes{0};
     std::int64_t parameters = 0;
   };
-  /// Of the parameters that one segment of [from, to) uses, where gradients are clipped.
+  /// The gradients of the parameters that one segment of [from, to) uses, where gradients are
+  /// clipped.
   Gradients own_gradients(std::int32_t from, std::int32_t to) const;
   /// Bytes of the gradient of each of shared_parameters().
   const std::vector<Bytes>& shared_gradients() const { return shared_gradients_; }
@@ -135,7 +136,7 @@ class CutModel {
   /// Reductions of a stage from `from` on end at latest_ - ahead_[from] behind its last backward.
   std::vector<std::vector<double>> latest_;  // [log2 of the width][segment]
   std::vector<double> ahead_, reduced_;      // [position]
-  /// Of one pass: a layer's temporary above what layers up to it hold; a stage lets go of, or does
+  /// One pass: a layer's temporary above what layers up to it hold; a stage lets go of, or does
   /// not have yet, what its later layers hold.
   struct Temporary {
     std::vector<std::vector<double>> most;  // [log2 of the width][segment] temporary + held so far

@@ -16,7 +16,8 @@ bool hides_collectives(const Problem& problem);
 /// The largest of what `bound` says of problems whose schedules hide nothing and take no longer
 /// than those of `problem`, which hide collectives, as they are listed.
 ///
-/// Of a stage with n forwards that compute C and wait K each, u are alone in their cells and take C
+/// A stage has n forwards that compute C and wait K each. u of them are alone in their cells and
+/// take C
 /// + K. The others are beside a backward, in cells as long as what both compute, or wait if that is
 /// longer: at least the mean of the two with weights v and 1 - v. Together that is at least n (a C
 /// + b K) with a = v + u/n (1 - v) and b = 1 - v + u/n v; likewise for backwards. Where one action

@@ -11,7 +11,7 @@
 namespace pfeife {
 namespace {
 
-// Of one forward pass and its backward, at most: F, I and W; a message each way.
+// One forward pass and its backward have at most F, I and W, and a message each way.
 constexpr std::size_t kComputes = 3, kMessages = 2;
 constexpr std::size_t kTasks = kComputes + kMessages;
 constexpr std::size_t kCells = kComputes + 2 * kMessages;  // SEND and RECV

@@ -71,7 +71,7 @@ void BranchAndBound::restrict_class(CutRegion& region) {
   cut_bound_.linked_only();
 }
 
-/// Of linked stages: raises the root's bound to what their own paths say.
+/// Raises the root's bound to what the paths of linked stages say.
 void BranchAndBound::bound_stages(Node& root) {
   if (!linked_only_ && !cut_bound_.always_linked()) return;
   std::vector<CutCosts::Latency> latency(candidates_.stages());

@@ -42,7 +42,7 @@ struct ProbedModel {
 /// How a precision is executed: TF32 for the process, autocast for a rank.
 void set_precision(Precision precision, RankOptions& rank);
 Precision precision_named(const std::string& name);
-/// Of Probe::precision, or all that are asked for.
+/// The precision of Probe::precision, or all that are asked for.
 std::vector<std::string> precisions_of(const Probe& probe, std::vector<std::string> all);
 
 /// What the device did while `work` ran; the device is idle before and after.

@@ -171,7 +171,7 @@ class Operation {
   }
   /// Done, or broken off.
   bool over() const { return done_ || c_->aborted; }
-  /// Those after it with the same are not begun before it is over.
+  /// Later ones with the same are not begun before it is over.
   std::tuple<Communicator*, Kind, int> turn() const { return {c_, kind_, peer_}; }
   void advance() {
     if (never_ || over()) return;
