@@ -142,7 +142,7 @@ Executable executable_of_parts(const PlanRequest& request, const RankOptions& ra
           WeightSource(request.model, rank.seed), rank, std::nullopt};
 }
 
-std::string told_replicas(const ReplicaRanks& replicas) {
+std::string replica_text(const ReplicaRanks& replicas) {
   if (replicas.count == 1) return "";
   return stream_all(", dp ", replicas.count, replicas.neighbours ? " (dp,pp)" : " (pp,dp)",
                     ", zero ", replicas.zero);
@@ -166,7 +166,7 @@ std::vector<RunFact> facts_of(const Executable& run) {
           {"",
            stream_all("seed ", run.rank.seed, ", ",
                       run.rank.placing.double_precision ? "fp64" : precision, ", ",
-                      to_string(run.rank.optimizer.kind), told_replicas(run.pipeline.replicas)),
+                      to_string(run.rank.optimizer.kind), replica_text(run.pipeline.replicas)),
            "give all ranks the same arguments"}};
 }
 
@@ -187,7 +187,7 @@ void check_batch(const Pipeline& pipeline, std::optional<std::int64_t> batch) {
                                   nearest, " with a batch of ", nearest * of_replica)));
 }
 
-std::string told_ranks(const Pipeline& pipeline) {
+std::string rank_count_reason(const Pipeline& pipeline) {
   if (pipeline.replicas.count == 1) return stream_all("the plan has ", pipeline.ranks(), " ranks");
   return stream_all(pipeline.replicas.count, " replicas of a plan with ", pipeline.ranks(),
                     " ranks are ", pipeline.all_ranks(), " ranks");
@@ -207,7 +207,7 @@ Executable read_executable(const PlanRequest& request) {
   if (const int cards = Driver().cards();
       run.card_each && !rank_environment() && ranks > static_cast<std::size_t>(cards))
     throw ConfigError({"--device"},
-                      stream_all(told_ranks(run.pipeline), ", this host shows ", cards,
+                      stream_all(rank_count_reason(run.pipeline), ", this host shows ", cards,
                                  " cards: plan for ", cards, ", start ranks on several hosts (see ",
                                  "pfeife-run --help), or let all share a card: cuda:0"));
   if (!run.card_each) check_streams(ranks, rank.placing.device);
@@ -217,7 +217,7 @@ Executable read_executable(const PlanRequest& request) {
 void Executable::place(LaunchOptions& launch) const {
   launch.device = rank.placing.device;
   launch.card_each = card_each;
-  launch.told_ranks = told_ranks(pipeline);
+  launch.rank_count_reason = rank_count_reason(pipeline);
   if (card_each && launch.device.has_index())
     launch.card = Driver().identity(launch.device.index());
   if (hang_after)

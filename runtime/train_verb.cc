@@ -43,16 +43,17 @@ int train_timed(const TrainRequest& request, const Executable& run) {
 void require_same_data(const std::filesystem::path& file, const CheckpointInfo& info,
                        const TrainingData* data) {
   if (info.dataset == (data ? data->digest() : "")) return;
-  const auto told = [](bool some, std::int64_t samples, const std::string& digest) {
+  const auto data_text = [](bool some, std::int64_t samples, const std::string& digest) {
     return some ? stream_all(samples, " samples (digest ", digest.substr(0, 12), ")")
                 : std::string("synthetic data");
   };
-  throw ConfigError({file.string()},
-                    "was trained on " + told(!info.dataset.empty(), info.samples, info.dataset) +
-                        ", now it would be continued on " +
-                        (data ? told(true, data->samples(), data->digest()) : told(false, 0, "")) +
-                        "; give --data the same folder, or --new-data to begin at the first sample "
-                        "of other data");
+  throw ConfigError(
+      {file.string()},
+      "was trained on " + data_text(!info.dataset.empty(), info.samples, info.dataset) +
+          ", now it would be continued on " +
+          (data ? data_text(true, data->samples(), data->digest()) : data_text(false, 0, "")) +
+          "; give --data the same folder, or --new-data to begin at the first sample "
+          "of other data");
 }
 
 /// Every file is read once: by the process that starts the ranks, or by another launcher's ranks
@@ -75,7 +76,7 @@ bool acts_for_all() {
 
 /// What becomes of the loss scale where the checkpoint has none and the plan trains with one, or
 /// the other way round; "" where both have one or neither.
-std::string told_scale(const std::filesystem::path& file, const CheckpointInfo& info,
+std::string scale_text(const std::filesystem::path& file, const CheckpointInfo& info,
                        const RankOptions& rank) {
   if (rank.loss_scale && info.loss_scale == 0)
     return stream_all(file.string(), " has no loss scale, as it was not saved by training in ",
@@ -109,7 +110,7 @@ std::filesystem::path checkpoint_for(const TrainRequest& request, const Training
         throw ConfigError({file.string()}, "has no sha256 of " + name);
   if (!request.new_data) require_same_data(file, info, data);
   require_intact(found, info);
-  if (acts_for_all()) std::cerr << told_scale(file, info, run.rank);
+  if (acts_for_all()) std::cerr << scale_text(file, info, run.rank);
   run.rank.seed = info.seed;
   return found;
 }

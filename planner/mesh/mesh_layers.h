@@ -37,7 +37,7 @@ MeshLayers rank_layers(const MeshRun& run, const Network& network);
 /// The same without repeating: slow, to check the other.
 MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network);
 /// The second half, once: gradients, optimizer's state and their times, and what is recomputed.
-void divide_state(MeshLayers& made, const MeshRun& run, const Network& network);
+void divide_state(MeshLayers& pieces, const MeshRun& run, const Network& network);
 
 /// What that would make of all parameters together, without making it.
 struct StateSums {
@@ -45,7 +45,7 @@ struct StateSums {
   Nanoseconds optimizer{0};  ///< with the reductions that are exposed wherever the cuts lie
   std::vector<LayerReduction> reductions;  ///< as Layers::reductions
 };
-StateSums divided_state(const MeshLayers& made, const MeshRun& run, const Network& network);
+StateSums divided_state(const MeshLayers& pieces, const MeshRun& run, const Network& network);
 
 /// The groups that reduce a parameter's gradient: dp x cp, for experts of several ranks a part.
 GroupShape gradient_group(const MeshRun& run, bool of_experts, const Network& network);

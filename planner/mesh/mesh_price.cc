@@ -14,7 +14,7 @@ namespace pfeife {
 namespace {
 
 /// Stages of equally many layers, as layers_of_stages() says.
-Partition equal_partition(const MeshRun& run, const MeshLayers& made) {
+Partition equal_partition(const MeshRun& run, const MeshLayers& pieces) {
   const std::vector<std::int64_t> counts = layers_of_stages(run);
   Partition partition;
   std::int64_t before = 0;
@@ -22,9 +22,9 @@ Partition equal_partition(const MeshRun& run, const MeshLayers& made) {
     before += counts[s];
     // Behind the last layer of the stage; past all of them, before the head.
     const auto next = static_cast<std::size_t>(before);
-    const std::int32_t begin = next < made.first.size()
-                                   ? made.first[next]
-                                   : static_cast<std::int32_t>(made.layers.size()) - 1;
+    const std::int32_t begin = next < pieces.first.size()
+                                   ? pieces.first[next]
+                                   : static_cast<std::int32_t>(pieces.layers.size()) - 1;
     partition.cuts.push_back(begin - 1);
   }
   return partition;
@@ -38,81 +38,81 @@ Nanoseconds work(const Layer& layer) {
 /// First-fit from the back into stages of at most `most`, each of which leaves a piece for each
 /// earlier one: early stages, which keep most, then have the least. The first piece of each stage
 /// but the first; nothing if they do not fit.
-std::optional<std::vector<std::size_t>> begins_within(const std::vector<Nanoseconds>& pieces,
+std::optional<std::vector<std::size_t>> begins_within(const std::vector<Nanoseconds>& piece_work,
                                                       std::size_t stages, Nanoseconds most) {
   std::vector<std::size_t> begins;
   Nanoseconds sum{0};
-  for (std::size_t p = pieces.size(); p-- > 0;) {
-    if (pieces[p] > most) return std::nullopt;
+  for (std::size_t p = piece_work.size(); p-- > 0;) {
+    if (piece_work[p] > most) return std::nullopt;
     const bool needed = p + 1 < stages - begins.size();  // a piece a stage from here on
-    if (p + 1 < pieces.size() && (sum + pieces[p] > most || needed)) {
+    if (p + 1 < piece_work.size() && (sum + piece_work[p] > most || needed)) {
       if (begins.size() + 1 == stages) return std::nullopt;
       begins.push_back(p + 1);
       sum = Nanoseconds{0};
     }
-    sum += pieces[p];
+    sum += piece_work[p];
   }
   if (begins.size() + 1 < stages) return std::nullopt;
   std::ranges::reverse(begins);
   return begins;
 }
 
-Partition balanced_partition(const MeshRun& run, const MeshLayers& made) {
+Partition balanced_partition(const MeshRun& run, const MeshLayers& pieces) {
   const auto stages = static_cast<std::size_t>(run.mesh.size(Axis::Pipeline) * run.stages_per_rank);
-  std::vector<Nanoseconds> pieces = {work(made.layers.layers.front())};
+  std::vector<Nanoseconds> piece_work = {work(pieces.layers.layers.front())};
   std::vector<std::int32_t> last = {0};  // [piece] its last layer
-  for (const std::int32_t first : made.first) {
+  for (const std::int32_t first : pieces.first) {
     Nanoseconds sum{0};
     for (std::size_t l = 0; l < kPiecesOfLayer; ++l)
-      sum += work(made.layers.layers[static_cast<std::size_t>(first) + l]);
-    pieces.push_back(sum);
+      sum += work(pieces.layers.layers[static_cast<std::size_t>(first) + l]);
+    piece_work.push_back(sum);
     last.push_back(first + static_cast<std::int32_t>(kPiecesOfLayer) - 1);
   }
-  pieces.push_back(work(made.layers.layers.back()));
+  piece_work.push_back(work(pieces.layers.layers.back()));
   Nanoseconds low{0}, high{0};  // (low, high]
-  for (const Nanoseconds piece : pieces) high += piece;
+  for (const Nanoseconds piece : piece_work) high += piece;
   while (high - low > Nanoseconds{1}) {
     const Nanoseconds middle = low + (high - low) / 2;
-    (begins_within(pieces, stages, middle) ? high : low) = middle;
+    (begins_within(piece_work, stages, middle) ? high : low) = middle;
   }
-  const auto begins = begins_within(pieces, stages, high);
-  PFEIFE_CHECK(begins, stages, " stages of ", pieces.size(), " pieces");
+  const auto begins = begins_within(piece_work, stages, high);
+  PFEIFE_CHECK(begins, stages, " stages of ", piece_work.size(), " pieces");
   Partition partition;
   for (const std::size_t begin : *begins) partition.cuts.push_back(last[begin - 1]);
   return partition;
 }
 
 /// [rank] the sums over its stages.
-std::vector<MeshShares> shares_of(const MeshRun& run, const MeshLayers& made,
+std::vector<MeshShares> shares_of(const MeshRun& run, const MeshLayers& pieces,
                                   const Partition& partition, const Placement& placement,
                                   const StageCosts& costs) {
   std::vector<MeshShares> shares(placement.ranks());
   const std::int64_t microbatches = run.microbatches();
   std::vector<RankId> rank_of;  // [layer]
   for (std::size_t s = 0; s < partition.stages(); ++s) {
-    rank_of.resize(partition.end(s, made.layers.size()), placement.rank(StageId{s}));
+    rank_of.resize(partition.end(s, pieces.layers.size()), placement.rank(StageId{s}));
     MeshShares& of = shares[placement.rank(StageId{s}).index()];
     const StageCost& cost = costs.stages[s];
     of.compute += microbatches * (cost.forward + cost.backward_input + cost.backward_weight);
     of.optimizer += cost.optimizer;
   }
-  std::vector<bool> again(made.layers.size(), false);
-  for (const LayerRange& block : made.blocks)
+  std::vector<bool> again(pieces.layers.size(), false);
+  for (const LayerRange& block : pieces.blocks)
     std::fill(again.begin() + block.first.value, again.begin() + block.last.value + 1, true);
-  for (std::size_t l = 0; l < made.layers.size(); ++l) {
-    const LayerCollectives& both = made.layers.collectives[l];
+  for (std::size_t l = 0; l < pieces.layers.size(); ++l) {
+    const LayerCollectives& both = pieces.layers.collectives[l];
     MeshShares& of = shares[rank_of[l].index()];
     const Nanoseconds exposed = microbatches * ((again[l] ? 2 : 1) * both.forward + both.backward);
     of.collectives += exposed, of.compute -= exposed;
   }
-  for (std::size_t p = 0; p < made.reduction.size(); ++p) {
+  for (std::size_t p = 0; p < pieces.reduction.size(); ++p) {
     std::vector<RankId> done;
-    for (const LayerId user : made.layers.parameters[p].users) {
+    for (const LayerId user : pieces.layers.parameters[p].users) {
       const RankId rank = rank_of[user.index()];
       if (std::ranges::find(done, rank) != done.end()) continue;
       done.push_back(rank);
-      shares[rank.index()].reduction += made.reduction[p];
-      if (made.behind[p]) shares[rank.index()].exposed += made.reduction[p];
+      shares[rank.index()].reduction += pieces.reduction[p];
+      if (pieces.behind[p]) shares[rank.index()].exposed += pieces.reduction[p];
     }
   }
   for (MeshShares& of : shares) of.optimizer -= of.exposed;
@@ -163,8 +163,8 @@ bool same_host(const Mesh& mesh, std::int64_t a, std::int64_t b, std::int64_t de
 
 }  // namespace
 
-Partition mesh_partition(const MeshRun& run, const MeshLayers& made) {
-  return run.balanced ? balanced_partition(run, made) : equal_partition(run, made);
+Partition mesh_partition(const MeshRun& run, const MeshLayers& pieces) {
+  return run.balanced ? balanced_partition(run, pieces) : equal_partition(run, pieces);
 }
 
 Cluster pipeline_cluster(const MeshRun& run, const Network& hosts) {
@@ -206,7 +206,7 @@ Cluster pipeline_cluster(const MeshRun& run, const Network& hosts) {
   return cluster;
 }
 
-MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& network) {
+MeshPrice price_mesh(const MeshRun& run, const MeshLayers& pieces, const Network& network) {
   const ScheduleSpec spec{.family = run.schedule,
                           .ranks = static_cast<std::size_t>(run.mesh.size(Axis::Pipeline)),
                           .microbatches = static_cast<std::size_t>(run.microbatches()),
@@ -214,10 +214,10 @@ MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& 
   const Schedule schedule = generate(spec);
   MeshPrice price;
   price.placement = placement_for(spec);
-  price.partition = mesh_partition(run, made);
-  StageCosts costs = stage_costs(made.layers, price.partition, price.placement,
-                                 pipeline_cluster(run, network), {.blocks = made.blocks});
-  price.shares = shares_of(run, made, price.partition, price.placement, costs);
+  price.partition = mesh_partition(run, pieces);
+  StageCosts costs = stage_costs(pieces.layers, price.partition, price.placement,
+                                 pipeline_cluster(run, network), {.blocks = pieces.blocks});
+  price.shares = shares_of(run, pieces, price.partition, price.placement, costs);
   Schedule lowered = lower(schedule, costs, price.placement);
   price.plan = evaluate_lowered(std::move(costs), std::move(lowered), price.placement);
   if (price.plan.costs.replicas.empty()) return price;

@@ -35,11 +35,11 @@ Cluster pipeline_cluster(const MeshRun& run, const Network& network);
 
 /// Stages of contiguous transformer layers. The embedding and the head count as layers of their
 /// own where stages are balanced: the slowest stage is then as fast as possible.
-Partition mesh_partition(const MeshRun& run, const MeshLayers& made);
+Partition mesh_partition(const MeshRun& run, const MeshLayers& pieces);
 
 /// Errors: ConfigError of check_run(), of group_shape() and of the schedule's family.
 MeshPrice price_mesh(const MeshRun& run, const Network& network);
 /// The same with the mesh_layers() of the run at hand.
-MeshPrice price_mesh(const MeshRun& run, const MeshLayers& made, const Network& network);
+MeshPrice price_mesh(const MeshRun& run, const MeshLayers& pieces, const Network& network);
 
 }  // namespace pfeife

@@ -142,18 +142,18 @@ LayersKey layers_key(const MeshRun& run, const Network& network) {
 }
 
 /// A microbatch on layer `l`, what is recomputed included.
-Nanoseconds work_of_layer(const MeshRun& run, const MeshLayers& made, std::size_t l) {
-  const LayerTimes& times = made.layers.layers[l].times.front();
-  const bool transformer = l > 0 && l + 1 < made.layers.size();
+Nanoseconds work_of_layer(const MeshRun& run, const MeshLayers& pieces, std::size_t l) {
+  const LayerTimes& times = pieces.layers.layers[l].times.front();
+  const bool transformer = l > 0 && l + 1 < pieces.layers.size();
   const bool again =
       transformer && (run.recomputation == Recompute::Full ||
                       (run.recomputation == Recompute::Attention && (l - 1) % kPiecesOfLayer == 1));
   return times.forward * (again ? 2 : 1) + times.backward_input + times.backward_weight;
 }
 
-Nanoseconds work_of_microbatch(const MeshRun& run, const MeshLayers& made) {
+Nanoseconds work_of_microbatch(const MeshRun& run, const MeshLayers& pieces) {
   Nanoseconds sum{0};
-  for (std::size_t l = 0; l < made.layers.size(); ++l) sum += work_of_layer(run, made, l);
+  for (std::size_t l = 0; l < pieces.layers.size(); ++l) sum += work_of_layer(run, pieces, l);
   return sum;
 }
 
@@ -161,9 +161,9 @@ Nanoseconds work_of_microbatch(const MeshRun& run, const MeshLayers& made) {
 /// before a microbatch has come through the first stages of the ranks before it, and nothing behind
 /// its last backward of its first stage but, on the one hand, what of that stage's reductions is
 /// exposed, on the other, what is left of the microbatch's way back through them.
-Nanoseconds bound_of_stages(const MeshRun& run, const MeshLayers& made,
+Nanoseconds bound_of_stages(const MeshRun& run, const MeshLayers& pieces,
                             const std::vector<LayerReduction>& reductions) {
-  const Partition partition = mesh_partition(run, made);
+  const Partition partition = mesh_partition(run, pieces);
   const auto ranks = static_cast<std::size_t>(run.mesh.size(Axis::Pipeline));
   struct Rank {
     Nanoseconds forward{0}, backward{0};  ///< of its first stage
@@ -175,9 +175,9 @@ Nanoseconds bound_of_stages(const MeshRun& run, const MeshLayers& made,
   for (std::size_t s = 0; s < partition.stages(); ++s) {
     const std::size_t begin = l;
     Nanoseconds work{0}, forward{0};
-    for (; l < partition.end(s, made.layers.size()); ++l) {
-      work += work_of_layer(run, made, l);
-      forward += made.layers.layers[l].times.front().forward;
+    for (; l < partition.end(s, pieces.layers.size()); ++l) {
+      work += work_of_layer(run, pieces, l);
+      forward += pieces.layers.layers[l].times.front().forward;
     }
     if (s < ranks)
       of[s] = {forward, work - forward, Nanoseconds{0}, exposed_reduction(reductions, begin, l)};
@@ -196,9 +196,9 @@ Nanoseconds bound_of(const MeshRun& run, Nanoseconds work, Nanoseconds optimizer
   return std::max(work, (run.microbatches() * work + optimizer) / run.mesh.size(Axis::Pipeline));
 }
 
-MeshOutcome priced(const MeshRun& run, Nanoseconds bound, const MeshLayers& made,
+MeshOutcome priced(const MeshRun& run, Nanoseconds bound, const MeshLayers& pieces,
                    const Network& network) {
-  const MeshPrice price = price_mesh(run, made, network);
+  const MeshPrice price = price_mesh(run, pieces, network);
   MeshOutcome outcome{.run = run, .bound = bound, .step = price.plan.estimate};
   for (const Bytes peak : price.plan.peak_memory) outcome.peak = std::max(outcome.peak, peak);
   outcome.fits = outcome.peak <= memory_limit(network);
@@ -245,9 +245,9 @@ class Search {
     if (options_.progress) options_.progress(share);
   }
   MeshLayers layers_of(std::size_t run) const {
-    MeshLayers made = layers_.at(layers_key(runs_[run], network_));
-    divide_state(made, runs_[run], network_);
-    return made;
+    MeshLayers pieces = layers_.at(layers_key(runs_[run], network_));
+    divide_state(pieces, runs_[run], network_);
+    return pieces;
   }
   /// Each distinct set of layers once.
   void price_layers() {
@@ -273,15 +273,15 @@ class Search {
     const Bytes limit = memory_limit(network_);
     parallel_for(runs_.size(), options_.threads, [&](std::size_t r) {
       const MeshRun& run = runs_[r];
-      const MeshLayers& made = layers_.at(layers_key(run, network_));
-      const StateSums state = divided_state(made, run, network_);
-      const Nanoseconds work = work_of_microbatch(run, made),
+      const MeshLayers& pieces = layers_.at(layers_key(run, network_));
+      const StateSums state = divided_state(pieces, run, network_);
+      const Nanoseconds work = work_of_microbatch(run, pieces),
                         bound = bound_of(run, work, state.optimizer);
-      bounded_[r] = {r, bound, std::max(bound, bound_of_stages(run, made, state.reductions)),
+      bounded_[r] = {r, bound, std::max(bound, bound_of_stages(run, pieces, state.reductions)),
                      state.fixed.value <= run.mesh.size(Axis::Pipeline) * limit.value};
     });
     report(0.2);
-    std::erase_if(bounded_, [](const Bounded& one) { return !one.holds; });
+    std::erase_if(bounded_, [](const Bounded& bounded) { return !bounded.holds; });
     answer_.without_memory = runs_.size() - bounded_.size();
     std::ranges::stable_sort(bounded_, {}, &Bounded::closer);
     if (!bounded_.empty()) answer_.bound = std::ranges::min(bounded_, {}, &Bounded::bound).bound;
@@ -300,8 +300,8 @@ class Search {
       }
       std::vector<MeshOutcome> some(end - begin);
       parallel_for(some.size(), options_.threads, [&](std::size_t i) {
-        const Bounded& one = bounded_[begin + i];
-        some[i] = priced(runs_[one.run], one.bound, layers_of(one.run), network_);
+        const Bounded& bounded = bounded_[begin + i];
+        some[i] = priced(runs_[bounded.run], bounded.bound, layers_of(bounded.run), network_);
       });
       for (MeshOutcome& outcome : some) {
         if (outcome.fits && (!best || outcome.step < *best)) best = outcome.step;
@@ -330,13 +330,13 @@ Bytes memory_limit(const Network& network) {
   return network.device.memory - network.device.reserve;
 }
 
-Nanoseconds mesh_bound(const MeshRun& run, const MeshLayers& made) {
+Nanoseconds mesh_bound(const MeshRun& run, const MeshLayers& pieces) {
   Nanoseconds optimizer{0};
-  for (const LayerParameter& parameter : made.layers.parameters)
+  for (const LayerParameter& parameter : pieces.layers.parameters)
     optimizer += parameter.optimizer.front();
   if (run.mesh.size(Axis::Pipeline) == 1)
-    optimizer += exposed_reduction(made.layers.reductions, 0, made.layers.size());
-  return bound_of(run, work_of_microbatch(run, made), optimizer);
+    optimizer += exposed_reduction(pieces.layers.reductions, 0, pieces.layers.size());
+  return bound_of(run, work_of_microbatch(run, pieces), optimizer);
 }
 
 MeshAnswer find_mesh(const MeshQuestion& question, const Network& network,

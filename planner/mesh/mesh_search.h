@@ -53,7 +53,7 @@ Bytes memory_limit(const Network& network);
 
 /// No pipeline of `run` has a shorter step: its ranks' mean work, and one microbatch's way there
 /// and back.
-Nanoseconds mesh_bound(const MeshRun& run, const MeshLayers& made);
+Nanoseconds mesh_bound(const MeshRun& run, const MeshLayers& pieces);
 
 /// Why `other` is not the choice, in words: its memory, or the largest of its terms that are more
 /// than those of `best`.

@@ -14,10 +14,10 @@ struct Unit {
   std::array<Bytes, 2> parameters;  ///< dense, of experts
 };
 
-std::vector<Unit> units_of(const MeshLayers& made) {
+std::vector<Unit> units_of(const MeshLayers& pieces) {
   std::vector<Unit> units;
   std::vector<std::size_t> unit_of;  // [layer]
-  const std::size_t layers = made.layers.size();
+  const std::size_t layers = pieces.layers.size();
   for (std::size_t l = 0; l < layers;) {
     const bool transformer = l > 0 && l + 1 < layers;
     const std::size_t next = l + (transformer ? kPiecesOfLayer : 1);
@@ -25,19 +25,19 @@ std::vector<Unit> units_of(const MeshLayers& made) {
     unit_of.resize(next, units.size() - 1);
     l = next;
   }
-  for (std::size_t p = 0; p < made.of_experts.size(); ++p) {
+  for (std::size_t p = 0; p < pieces.of_experts.size(); ++p) {
     std::vector<std::size_t> counted;
-    for (const LayerId user : made.layers.parameters[p].users) {
+    for (const LayerId user : pieces.layers.parameters[p].users) {
       const std::size_t unit = unit_of[user.index()];
       if (std::ranges::find(counted, unit) != counted.end()) continue;
       counted.push_back(unit);
-      units[unit].parameters[made.of_experts[p] ? 1 : 0] += made.layers.parameters[p].bytes;
+      units[unit].parameters[pieces.of_experts[p] ? 1 : 0] += pieces.layers.parameters[p].bytes;
     }
   }
   return units;
 }
 
-ShardedUnit sharded(const Unit& unit, const MeshLayers& made, const MeshRun& run,
+ShardedUnit sharded(const Unit& unit, const MeshLayers& pieces, const MeshRun& run,
                     const Network& network) {
   ShardedUnit result;
   for (const bool experts : {false, true}) {
@@ -50,7 +50,7 @@ ShardedUnit sharded(const Unit& unit, const MeshLayers& made, const MeshRun& run
     result.scatter += collective_time(CollectiveKind::ReduceScatter, gradients, group, network);
   }
   for (std::size_t l = unit.first; l <= unit.last; ++l) {
-    const LayerTimes& times = made.layers.layers[l].times.front();
+    const LayerTimes& times = pieces.layers.layers[l].times.front();
     result.forward += times.forward;
     result.backward += times.backward_input + times.backward_weight;
   }
@@ -82,19 +82,19 @@ std::vector<UnitSharding> sharding_of(std::span<const ShardedUnit> units) {
   return result;
 }
 
-void add_sharding(MeshLayers& made, const MeshRun& run, const Network& network) {
-  const std::vector<Unit> units = units_of(made);
+void add_sharding(MeshLayers& pieces, const MeshRun& run, const Network& network) {
+  const std::vector<Unit> units = units_of(pieces);
   std::vector<ShardedUnit> whole;
-  for (const Unit& unit : units) whole.push_back(sharded(unit, made, run, network));
+  for (const Unit& unit : units) whole.push_back(sharded(unit, pieces, run, network));
   const std::vector<UnitSharding> sharding = sharding_of(whole);
   for (std::size_t u = 0; u < units.size(); ++u) {
     const auto& [forward, backward, held] = sharding[u];
     const std::size_t first = units[u].first;
-    LayerTimes& times = made.layers.layers[first].times.front();
+    LayerTimes& times = pieces.layers.layers[first].times.front();
     times.forward += forward, times.backward_input += backward;
-    made.layers.collectives[first].forward += forward;
-    made.layers.collectives[first].backward += backward;
-    for (std::size_t l = first; l <= units[u].last; ++l) made.layers.layers[l].temporary += held;
+    pieces.layers.collectives[first].forward += forward;
+    pieces.layers.collectives[first].backward += backward;
+    for (std::size_t l = first; l <= units[u].last; ++l) pieces.layers.layers[l].temporary += held;
   }
 }
 

@@ -28,6 +28,6 @@ std::vector<UnitSharding> sharding_of(std::span<const ShardedUnit> units);
 
 /// Adds that to layers whose parameters are whole so far; a unit is a transformer layer, the
 /// embedding or the head. Exposed times count as collectives.
-void add_sharding(MeshLayers& made, const MeshRun& run, const Network& network);
+void add_sharding(MeshLayers& pieces, const MeshRun& run, const Network& network);
 
 }  // namespace pfeife

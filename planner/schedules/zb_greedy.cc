@@ -115,7 +115,7 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
   std::vector<ListRules> rules = grid(stages_per_rank);
   const std::size_t most = std::min(options.rules, kMostActions / model.actions());
   rules.resize(std::clamp<std::size_t>(most, 1, rules.size()));
-  for (const ListRules& one : rules) finder.add(*list_order(model, one));
+  for (const ListRules& list_rules : rules) finder.add(*list_order(model, list_rules));
   for (const Family& family : {zb_h1(), zb_h2(), zb1p(), one_forward_one_backward(),
                                interleaved_1f1b(), zbv(), dualpipev()}) {
     const ScheduleSpec spec{family.name, model.ranks, microbatches, stages_per_rank, {}, {}};

@@ -161,10 +161,10 @@ std::string letter_of(std::size_t baseline) {
   return std::string(1, static_cast<char>('a' + baseline % 26));
 }
 
-void draw_diamond(Svg& svg, double x, double y, const std::string& said) {
+void draw_diamond(Svg& svg, double x, double y, const std::string& label) {
   svg.raw("<path class=\"baseline\" d=\"M0-5l5 5l-5 5l-5-5z\" transform=\"translate(" +
           coordinate(x) + " " + coordinate(y) + ")\" fill=\"" + hex(kPaper) + "\" stroke=\"" +
-          hex(kInk) + "\"><title>" + escape(said) + "</title></path>\n");
+          hex(kInk) + "\"><title>" + escape(label) + "</title></path>\n");
 }
 
 /// One number for each run of points that are too close to have one each: "4", "5-9".
@@ -235,11 +235,12 @@ std::string front_chart(const CaseRecord& report_case) {
     const Mark at{x(baseline.memory), y(baseline.time)};
     const std::string beyond = std::string(y.contains(baseline.time) ? "" : "↑") +
                                (x.contains(baseline.memory) ? "" : "→");
-    const std::string said = rounded(*baseline.row->estimate, unit) + ", " +
-                             rounded(*baseline.row->peak_memory, least) + ": " + baseline.row->plan;
-    draw_diamond(svg, at.x, at.y, said);
+    const std::string label = rounded(*baseline.row->estimate, unit) + ", " +
+                              rounded(*baseline.row->peak_memory, least) + ": " +
+                              baseline.row->plan;
+    draw_diamond(svg, at.x, at.y, label);
     numbers.write(svg, at, letter_of(i));
-    list(letter_of(i) + (beyond.empty() ? "  " : beyond + " ") + said);
+    list(letter_of(i) + (beyond.empty() ? "  " : beyond + " ") + label);
   }
   return inline_svg(svg.document(kWidth, bottom + kBelow, "time and memory, " + report_case.name));
 }

@@ -34,14 +34,15 @@ std::string loads_table(const LinksRecord& links) {
 
 std::string slowed_table(const LinksRecord& links) {
   std::vector<HtmlRow> rows;
-  for (const SlowedMessages& one : links.slowed)
-    rows.push_back({{{std::to_string(one.from) + " → " + std::to_string(one.to),
-                      std::to_string(one.from), "", ""},
-                     {std::to_string(one.count), "", "", ""},
-                     time_cell(one.alone),
-                     time_cell(one.mean),
-                     time_cell(one.longest),
-                     time_cell(static_cast<std::int64_t>(one.count) * (one.mean - one.alone))}});
+  for (const SlowedMessages& slowed : links.slowed)
+    rows.push_back(
+        {{{std::to_string(slowed.from) + " → " + std::to_string(slowed.to),
+           std::to_string(slowed.from), "", ""},
+          {std::to_string(slowed.count), "", "", ""},
+          time_cell(slowed.alone),
+          time_cell(slowed.mean),
+          time_cell(slowed.longest),
+          time_cell(static_cast<std::int64_t>(slowed.count) * (slowed.mean - slowed.alone))}});
   return table({{"Stages"},
                 {"Messages", true},
                 {"Each alone (estimated), ms", true},

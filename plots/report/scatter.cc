@@ -17,7 +17,7 @@ constexpr double kWidth = 560, kHeight = 400, kLeft = 64, kRight = 404, kTop = 1
 struct Point {
   Nanoseconds measured, p5, p95, predicted;
   bool simulated = false;
-  std::string said;
+  std::string label;
   std::optional<MedianInterval> interval;  ///< of the measured median, in ns
 };
 
@@ -85,12 +85,12 @@ void draw_axes(Svg& svg, const Scale& scale, const TimeAxis& unit) {
   draw_predicted_axes(svg, {kLeft, kRight, kTop, kBottom, unit.unit, "predicted"}, shown);
 }
 
-void draw_mark(Svg& svg, double x, double y, bool simulated, const std::string& said) {
+void draw_mark(Svg& svg, double x, double y, bool simulated, const std::string& label) {
   const std::string color = hex(kHeld);
   const char* shape = simulated ? "M-3-3h6v6h-6z" : "M-6 0a6 6 0 1 0 12 0a6 6 0 1 0-12 0z";
   svg.raw("<path class=\"predicted\" d=\"" + std::string(shape) + "\" transform=\"translate(" +
           coordinate(x) + " " + coordinate(y) + ")\" fill=\"" + (simulated ? color : hex(kPaper)) +
-          "\" stroke=\"" + color + "\" stroke-width=\"1.5\"><title>" + escape(said) +
+          "\" stroke=\"" + color + "\" stroke-width=\"1.5\"><title>" + escape(label) +
           "</title></path>\n");
 }
 
@@ -140,7 +140,7 @@ std::string accuracy_scatter(const std::vector<CaseRecord>& cases) {
     const double error = relative_error(static_cast<double>(point.predicted.count()),
                                         static_cast<double>(point.measured.count()));
     draw_mark(svg, scale.x(point.measured), scale.y(point.predicted), point.simulated,
-              point.said + ": " + (point.simulated ? "simulated " : "estimated ") +
+              point.label + ": " + (point.simulated ? "simulated " : "estimated ") +
                   rounded(point.predicted, unit) + ", measured " + rounded(point.measured, unit) +
                   ", error " + (error < 0 ? "" : "+") + percent(error));
   }

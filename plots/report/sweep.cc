@@ -115,7 +115,7 @@ void draw_axes(Svg& svg, const Plane& plane, const Axis& axis) {
 struct Point {
   double value = 0;
   bool fits = true;
-  std::string said;
+  std::string label;
 };
 using Line = std::map<double, Point>;
 
@@ -130,7 +130,7 @@ void draw_line(Svg& svg, const Plane& plane, const Line& line, const LineLook& l
     svg.raw("<path d=\"" + std::string(look.mark) + "\" transform=\"translate(" +
             coordinate(plane.x(x)) + " " + coordinate(plane.y(point.value)) + ")\" fill=\"" +
             (point.fits ? color : hex(kPaper)) + "\" stroke=\"" + color +
-            "\" stroke-width=\"1.3\"><title>" + escape(point.said) + "</title></path>\n");
+            "\" stroke-width=\"1.3\"><title>" + escape(point.label) + "</title></path>\n");
 }
 
 struct Facet {

@@ -299,14 +299,16 @@ std::string choices_table(const CaseRecord& report_case) {
 std::string alternatives_table(const CaseRecord& report_case) {
   if (report_case.alternatives.empty()) return "";
   std::vector<HtmlRow> rows;
-  for (const Alternative& one : report_case.alternatives)
-    rows.push_back({{text_cell(one.choice), text_cell(one.schedule), time_cell(one.estimate),
-                     bound_cell(one.bound, one.estimate),
-                     one.peak_memory ? bytes_cell(*one.peak_memory) : HtmlCell{},
-                     text_cell(one.reason.why != Why::Chosen ? to_string(one.reason, one.bound)
-                               : one.estimate                ? "chosen"
-                                                             : "closest to fitting")},
-                    one.reason.why == Why::Chosen});
+  for (const Alternative& alternative : report_case.alternatives)
+    rows.push_back(
+        {{text_cell(alternative.choice), text_cell(alternative.schedule),
+          time_cell(alternative.estimate), bound_cell(alternative.bound, alternative.estimate),
+          alternative.peak_memory ? bytes_cell(*alternative.peak_memory) : HtmlCell{},
+          text_cell(alternative.reason.why != Why::Chosen
+                        ? to_string(alternative.reason, alternative.bound)
+                    : alternative.estimate ? "chosen"
+                                           : "closest to fitting")},
+         alternative.reason.why == Why::Chosen});
   return table({{"Choice"},
                 {"Best schedule"},
                 {"Estimated, ms", true},

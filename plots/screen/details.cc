@@ -106,12 +106,13 @@ std::vector<std::string> alternatives_sentences(const CaseRecord& record) {
   constexpr std::size_t kMostShown = 4;
   std::vector<std::string> sentences;
   for (std::size_t i = 0; i < std::min(record.alternatives.size(), kMostShown); ++i) {
-    const Alternative& one = record.alternatives[i];
-    const bool chosen = one.reason.why == Why::Chosen;
-    const std::string what = !chosen         ? to_string(one.reason, one.bound)
-                             : !one.estimate ? "closest to fitting"
-                                             : milliseconds_text(one.estimate) + " ms estimated";
-    sentences.push_back((chosen ? "chosen: " : "not: ") + one.choice + ": " + what);
+    const Alternative& alternative = record.alternatives[i];
+    const bool chosen = alternative.reason.why == Why::Chosen;
+    const std::string what = !chosen ? to_string(alternative.reason, alternative.bound)
+                             : !alternative.estimate
+                                 ? "closest to fitting"
+                                 : milliseconds_text(alternative.estimate) + " ms estimated";
+    sentences.push_back((chosen ? "chosen: " : "not: ") + alternative.choice + ": " + what);
   }
   if (record.alternatives.size() > kMostShown)
     sentences.push_back("and " + std::to_string(record.alternatives.size() - kMostShown) +

@@ -39,11 +39,11 @@ std::string loads_sentence(const LinksRecord& links) {
 std::string slowed_sentence(const LinksRecord& links) {
   std::string text;
   for (std::size_t i = 0; i < std::min(links.slowed.size(), kMostLinks); ++i) {
-    const SlowedMessages& one = links.slowed[i];
-    if (part(one.longest - one.alone, links.faster.now) < kWorthNaming) continue;
-    text += (text.empty() ? "" : "; ") + std::to_string(one.from) + " to " +
-            std::to_string(one.to) + ": " + ms(one.mean) + ", at most " + ms(one.longest) +
-            ", alone " + ms(one.alone);
+    const SlowedMessages& slowed = links.slowed[i];
+    if (part(slowed.longest - slowed.alone, links.faster.now) < kWorthNaming) continue;
+    text += (text.empty() ? "" : "; ") + std::to_string(slowed.from) + " to " +
+            std::to_string(slowed.to) + ": " + ms(slowed.mean) + ", at most " + ms(slowed.longest) +
+            ", alone " + ms(slowed.alone);
   }
   return text.empty() ? "" : "messages between stages that wait for links most, mean: " + text;
 }

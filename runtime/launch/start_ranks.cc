@@ -138,8 +138,8 @@ int run_as_rank(std::size_t ranks, const RankEnvironment& environment, const Lau
     throw ConfigError(
         {"environment"},
         stream_all(environment.size_variable, "=", environment.ranks, ", ",
-                   launch.told_ranks.empty() ? stream_all("the plan has ", ranks, " ranks")
-                                             : launch.told_ranks));
+                   launch.rank_count_reason.empty() ? stream_all("the plan has ", ranks, " ranks")
+                                                    : launch.rank_count_reason));
   return environment.shared ? run_as_child(environment, launch, body)
                             : run_among_others(environment, launch, body);
 }

@@ -19,13 +19,13 @@ struct LaunchOptions {
   int kernel_threads = 1;              ///< of each rank
   /// Shared by all ranks, which are threads if it is no CPU; with `card_each` that of this rank.
   at::Device device = at::kCPU;
-  bool card_each = false;             ///< a process and a card a rank, NCCL between them
-  std::string card;                   ///< then: which card this is, for all hosts
-  NcclOptions nccl = {};              ///< then
-  std::vector<RunFact> facts = {};    ///< beside the program: compared before anything starts
-  std::string told_ranks = "";        ///< how many there must be, and why: "the plan has 4 ranks"
-  bool tcp = false;                   ///< TCP also between ranks of one host
-  std::chrono::seconds patience{60};  ///< for all ranks to be there
+  bool card_each = false;              ///< a process and a card a rank, NCCL between them
+  std::string card;                    ///< then: which card this is, for all hosts
+  NcclOptions nccl = {};               ///< then
+  std::vector<RunFact> facts = {};     ///< beside the program: compared before anything starts
+  std::string rank_count_reason = "";  ///< how many there must be, and why: "the plan has 4 ranks"
+  bool tcp = false;                    ///< TCP also between ranks of one host
+  std::chrono::seconds patience{60};   ///< for all ranks to be there
   /// Called once after a failure, in the process that reports it.
   std::function<void()> clean_up;
 };

@@ -30,7 +30,7 @@ class Channels {
  public:
   explicit Channels(const ServerWork& work) : work_(work) {}
   ~Channels() {
-    for (const Pending& one : pending_) close(one.channel.file);
+    for (const Pending& pending : pending_) close(pending.channel.file);
   }
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
@@ -41,7 +41,7 @@ class Channels {
     for (std::size_t next = 0; next < work_.pieces || !pending_.empty();) {
       while (next < work_.pieces && pending_.size() < workers) start(next++);
       files.clear();
-      for (const Pending& one : pending_) files.push_back({one.channel.file, POLLIN, 0});
+      for (const Pending& pending : pending_) files.push_back({pending.channel.file, POLLIN, 0});
       if (poll(files.data(), files.size(), -1) < 0) {
         if (errno == EINTR) continue;
         throw RuntimeFault("cannot wait for the simulation server: " +
@@ -56,22 +56,22 @@ class Channels {
   void start(std::size_t piece) {
     const std::string request = work_.request(piece);
     pending_.push_back({piece, connect_to_server(), {}});
-    Pending& one = pending_.back();
+    Pending& pending = pending_.back();
     std::string_view rest = request;
     while (!rest.empty()) {
-      const ssize_t sent = send(one.channel.file, rest.data(), rest.size(), MSG_NOSIGNAL);
+      const ssize_t sent = send(pending.channel.file, rest.data(), rest.size(), MSG_NOSIGNAL);
       if (sent < 0 && errno == EINTR) continue;
       if (sent <= 0) break;  // what comes back says why
       rest.remove_prefix(static_cast<std::size_t>(sent));
     }
-    shutdown(one.channel.file, SHUT_WR);
+    shutdown(pending.channel.file, SHUT_WR);
   }
 
   /// False at the end.
-  static bool receive(Pending& one) {
+  static bool receive(Pending& pending) {
     std::array<char, 65536> buffer;
-    const ssize_t count = read(one.channel.file, buffer.data(), buffer.size());
-    if (count > 0) one.received.append(buffer.data(), static_cast<std::size_t>(count));
+    const ssize_t count = read(pending.channel.file, buffer.data(), buffer.size());
+    if (count > 0) pending.received.append(buffer.data(), static_cast<std::size_t>(count));
     return count > 0 || (count < 0 && errno == EINTR);
   }
 

@@ -36,16 +36,16 @@ void study(const std::vector<Source>& sources, const std::filesystem::path& out)
   for (const Source& source : sources) {
     std::size_t slower = 0, over = 0;
     double logs = 0, most = 0, least = 1e9;
-    for (const PublishedRun& one : source.runs) {
-      std::fprintf(stderr, "\r%-12s %-60.60s", source.name.c_str(), one.name.c_str());
-      const Match found = match(one.run, source.network, threads);
-      csv += source.name + ",\"" + one.name + "\"," + columns(found.published) + "," +
+    for (const PublishedRun& run : source.runs) {
+      std::fprintf(stderr, "\r%-12s %-60.60s", source.name.c_str(), run.name.c_str());
+      const Match found = match(run.run, source.network, threads);
+      csv += source.name + ",\"" + run.name + "\"," + columns(found.published) + "," +
              columns(found.planned) + "\n";
       const double ratio = seconds(found.planned.step()) / seconds(found.published.step());
       slower += found.slower, over += !found.fits;
       logs += std::log(ratio), most = std::max(most, ratio), least = std::min(least, ratio);
       if (found.slower || !found.fits)
-        std::fprintf(stderr, "\r%s, %s: %s\n", source.name.c_str(), one.name.c_str(),
+        std::fprintf(stderr, "\r%s, %s: %s\n", source.name.c_str(), run.name.c_str(),
                      found.slower ? "the planner's mesh is slower" : "does not fit");
     }
     const auto runs = static_cast<double>(source.runs.size());

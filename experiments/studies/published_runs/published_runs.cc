@@ -49,12 +49,12 @@ void study(const std::vector<Source>& sources, const std::filesystem::path& out)
   std::vector<Series> drawn;
   for (const Source& source : sources) {
     std::vector<Pair> pairs;
-    for (const PublishedRun& one : source.runs) {
-      const MeshPrice price = price_mesh(one.run, source.network);
-      pairs.push_back({seconds(price.plan.estimate), one.measured});
+    for (const PublishedRun& run : source.runs) {
+      const MeshPrice price = price_mesh(run.run, source.network);
+      pairs.push_back({seconds(price.plan.estimate), run.measured});
       Bytes peak;
       for (const Bytes bytes : price.plan.peak_memory) peak = std::max(peak, bytes);
-      csv += source.name + ",\"" + one.name + "\"," + fixed(one.measured, 4) + "," +
+      csv += source.name + ",\"" + run.name + "\"," + fixed(run.measured, 4) + "," +
              fixed(pairs.back().predicted, 4) + "," + percent(pairs.back().error()) + "," +
              gib(peak, 2) + "," + fixed(seconds(price.shares.front().reduction), 4) + "," +
              fixed(seconds(price.shares.front().exposed), 4) + "," +

@@ -33,9 +33,9 @@ void take_batch(Graph& graph, Value& input, std::size_t dimension, bool first) {
   input.batch_dimension = dimension;
 }
 
-void take_told(Graph& graph, const Json& told) {
+void take_dimensions(Graph& graph, const Json& dimensions) {
   bool first = true;
-  for (const auto& [name, dimension] : json_fields::object(told).items()) {
+  for (const auto& [name, dimension] : json_fields::object(dimensions).items()) {
     const auto found = std::ranges::find_if(
         graph.inputs, [&, &name = name](ValueId id) { return graph.value(id).name == name; });
     if (found == graph.inputs.end())
@@ -109,8 +109,8 @@ std::optional<std::size_t> open_batch_dimension(const Value& input, const Json& 
 }
 
 void settle_fixed_batch(Graph& graph, const Json& facts) {
-  if (const Json* told = json_fields::optional_field(facts, "batch_dimensions"))
-    take_told(graph, *told);
+  if (const Json* dimensions = json_fields::optional_field(facts, "batch_dimensions"))
+    take_dimensions(graph, *dimensions);
   else
     find_by_length(graph);
 }

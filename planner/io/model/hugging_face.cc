@@ -143,49 +143,49 @@ class Config {
 
 Architecture gpt2(const Config& config) {
   config.check_activation("activation_function", {"gelu_new", "gelu", "gelu_pytorch_tanh"});
-  Architecture made;
-  made.hidden = config.at("n_embd");
-  made.layers = config.at("n_layer");
-  made.heads = made.kv_heads = config.at("n_head");
-  made.feed_forward = config.figure("n_inner").value_or(4 * made.hidden);
-  made.positions = config.at("n_positions");
-  return made;
+  Architecture architecture;
+  architecture.hidden = config.at("n_embd");
+  architecture.layers = config.at("n_layer");
+  architecture.heads = architecture.kv_heads = config.at("n_head");
+  architecture.feed_forward = config.figure("n_inner").value_or(4 * architecture.hidden);
+  architecture.positions = config.at("n_positions");
+  return architecture;
 }
 
 /// Kinds with rotary positions, RMS norms and gated feed-forward layers.
 Architecture rotary(const Config& config) {
   config.check_activation("hidden_act", {"silu"});
-  Architecture made;
-  made.hidden = config.at("hidden_size");
-  made.layers = config.at("num_hidden_layers");
-  made.heads = config.at("num_attention_heads");
-  made.kv_heads = config.figure("num_key_value_heads").value_or(made.heads);
-  made.feed_forward = config.at("intermediate_size");
-  made.norm = NormKind::Rms;
-  made.activation = Activation::Swiglu;
-  made.position = PositionKind::Rotary;
-  made.query_key_norm = config.kind().starts_with("qwen3");
+  Architecture architecture;
+  architecture.hidden = config.at("hidden_size");
+  architecture.layers = config.at("num_hidden_layers");
+  architecture.heads = config.at("num_attention_heads");
+  architecture.kv_heads = config.figure("num_key_value_heads").value_or(architecture.heads);
+  architecture.feed_forward = config.at("intermediate_size");
+  architecture.norm = NormKind::Rms;
+  architecture.activation = Activation::Swiglu;
+  architecture.position = PositionKind::Rotary;
+  architecture.query_key_norm = config.kind().starts_with("qwen3");
   const bool attention =
-      (config.kind() == "llama" || made.query_key_norm) && config.is_true("attention_bias");
-  made.bias = {attention || config.kind() == "qwen2", attention,
-               config.kind() == "llama" && config.is_true("mlp_bias")};
+      (config.kind() == "llama" || architecture.query_key_norm) && config.is_true("attention_bias");
+  architecture.bias = {attention || config.kind() == "qwen2", attention,
+                       config.kind() == "llama" && config.is_true("mlp_bias")};
   const bool windowed =
       config.kind().starts_with("qwen") ? config.is_true("use_sliding_window") : true;
-  if (windowed) made.window = config.figure("sliding_window").value_or(0);
-  return made;
+  if (windowed) architecture.window = config.figure("sliding_window").value_or(0);
+  return architecture;
 }
 
-void read_latent(const Config& config, Architecture& made) {
+void read_latent(const Config& config, Architecture& architecture) {
   if (!config.figure("q_lora_rank"))
     config.refuse("q_lora_rank", "queries that are not compressed have no price yet; give a rank");
   if (config.is_true("attention_bias"))
     config.refuse("attention_bias", "latent attention with biases has no price; write false");
-  made.kv_heads = made.heads;
-  made.head_size = config.at("qk_nope_head_dim");
-  made.latent = LatentAttention{.query_rank = config.at("q_lora_rank"),
-                                .key_value_rank = config.at("kv_lora_rank"),
-                                .rotary_size = config.at("qk_rope_head_dim"),
-                                .value_size = config.at("v_head_dim")};
+  architecture.kv_heads = architecture.heads;
+  architecture.head_size = config.at("qk_nope_head_dim");
+  architecture.latent = LatentAttention{.query_rank = config.at("q_lora_rank"),
+                                        .key_value_rank = config.at("kv_lora_rank"),
+                                        .rotary_size = config.at("qk_rope_head_dim"),
+                                        .value_size = config.at("v_head_dim")};
 }
 
 /// The first so many layers have no experts; refused if others have none as well.
@@ -213,31 +213,33 @@ std::optional<std::int64_t> expert_count(const Config& config) {
   return config.figure(config.kind() == "mixtral" ? "num_local_experts" : "num_experts");
 }
 
-void read_experts(const Config& config, Architecture& made) {
+void read_experts(const Config& config, Architecture& architecture) {
   const std::optional<std::int64_t> experts = expert_count(config);
   if (!experts) return;
-  made.experts = *experts;
-  made.top_k = config.at("num_experts_per_tok");
-  if (made.top_k > made.experts)
-    config.refuse("num_experts_per_tok", stream_all("there are only ", made.experts, " experts"));
-  made.shared_experts = config.figure("n_shared_experts", 0).value_or(0);
+  architecture.experts = *experts;
+  architecture.top_k = config.at("num_experts_per_tok");
+  if (architecture.top_k > architecture.experts)
+    config.refuse("num_experts_per_tok",
+                  stream_all("there are only ", architecture.experts, " experts"));
+  architecture.shared_experts = config.figure("n_shared_experts", 0).value_or(0);
   if (config.kind() == "mixtral") return;  // its intermediate_size is of an expert
-  made.dense_layers = std::min(layers_before_experts(config), made.layers);
-  made.dense_feed_forward = made.feed_forward;
-  made.feed_forward = config.at("moe_intermediate_size");
+  architecture.dense_layers = std::min(layers_before_experts(config), architecture.layers);
+  architecture.dense_feed_forward = architecture.feed_forward;
+  architecture.feed_forward = config.at("moe_intermediate_size");
 }
 
-void read_heads(const Config& config, Architecture& made) {
-  if (made.latent) return;
-  if (made.heads % made.kv_heads != 0)
+void read_heads(const Config& config, Architecture& architecture) {
+  if (architecture.latent) return;
+  if (architecture.heads % architecture.kv_heads != 0)
     config.refuse("num_key_value_heads",
-                  stream_all(made.kv_heads, " does not divide the ", made.heads,
+                  stream_all(architecture.kv_heads, " does not divide the ", architecture.heads,
                              " heads; each key head serves equally many"));
   const std::optional<std::int64_t> size = config.figure("head_dim");
-  if (!size && made.hidden % made.heads != 0)
-    config.root().fail(stream_all(made.heads, " heads do not divide the hidden size ", made.hidden,
+  if (!size && architecture.hidden % architecture.heads != 0)
+    config.root().fail(stream_all(architecture.heads, " heads do not divide the hidden size ",
+                                  architecture.hidden,
                                   "; add head_dim if a head has a size of its own"));
-  made.head_size = size.value_or(made.hidden / made.heads);
+  architecture.head_size = size.value_or(architecture.hidden / architecture.heads);
 }
 
 }  // namespace
@@ -250,16 +252,16 @@ Architecture hugging_face_architecture(const YamlNode& root) {
     quantized->fail(
         "training of quantized weights has no price; take the entry out to plan for "
         "weights in 16 bits");
-  Architecture made = config.kind() == "gpt2" ? gpt2(config) : rotary(config);
-  made.name = config.kind();
-  made.sequence = 0;
-  made.attention = AttentionKind::Fused;
-  made.vocabulary = config.at("vocab_size");
-  made.tied_embedding = config.is_true("tie_word_embeddings");
-  if (config.kind() == "deepseek_v3") read_latent(config, made);
-  read_heads(config, made);
-  read_experts(config, made);
-  return made;
+  Architecture architecture = config.kind() == "gpt2" ? gpt2(config) : rotary(config);
+  architecture.name = config.kind();
+  architecture.sequence = 0;
+  architecture.attention = AttentionKind::Fused;
+  architecture.vocabulary = config.at("vocab_size");
+  architecture.tied_embedding = config.is_true("tie_word_embeddings");
+  if (config.kind() == "deepseek_v3") read_latent(config, architecture);
+  read_heads(config, architecture);
+  read_experts(config, architecture);
+  return architecture;
 }
 
 }  // namespace pfeife

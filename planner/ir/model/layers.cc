@@ -36,8 +36,8 @@ Nanoseconds exposed_reduction(const std::vector<LayerReduction>& reductions, std
                               std::size_t end) {
   Nanoseconds left{0};  // to be reduced when the backward of a layer ends
   for (std::size_t l = std::min(end, reductions.size()); l-- > begin;) {
-    const LayerReduction& one = reductions[l];
-    left = std::max(left - one.beside, Nanoseconds{0}) + one.time;
+    const LayerReduction& reduction = reductions[l];
+    left = std::max(left - reduction.beside, Nanoseconds{0}) + reduction.time;
   }
   return left;
 }

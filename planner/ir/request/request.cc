@@ -59,10 +59,10 @@ SelectBy chosen_by(const Request& request) {
 }
 
 const Calibration* calibration_of(const Request& request, const std::string& device_kind) {
-  for (const Calibration& one : request.calibration)
-    if ((one.device_kind.empty() || one.device_kind == device_kind) &&
-        (!one.precision || *one.precision == request.training.precision))
-      return &one;
+  for (const Calibration& calibration : request.calibration)
+    if ((calibration.device_kind.empty() || calibration.device_kind == device_kind) &&
+        (!calibration.precision || *calibration.precision == request.training.precision))
+      return &calibration;
   return nullptr;
 }
 

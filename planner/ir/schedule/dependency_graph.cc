@@ -16,9 +16,9 @@ namespace {
 /// What each task waits for.
 class Connector {
  public:
-  Connector(const DependencyTasks& made, const StageGraph& stages, const Placement& placement,
+  Connector(const DependencyTasks& tasks, const StageGraph& stages, const Placement& placement,
             DependencyGraph& graph)
-      : made_(made), stages_(stages), edges_(stages), placement_(placement), graph_(graph) {}
+      : made_(tasks), stages_(stages), edges_(stages), placement_(placement), graph_(graph) {}
 
   void connect_all() {
     connect_rank_order();
@@ -213,14 +213,14 @@ class Connector {
 
 DependencyGraph dependencies(const Schedule& lowered, const StageGraph& stages,
                              const Placement& placement, const Semantics& semantics) {
-  DependencyTasks made = dependency_tasks(lowered, stages, placement);
+  DependencyTasks tasks = dependency_tasks(lowered, stages, placement);
   DependencyGraph graph{.ranks = lowered.ranks(),
                         .semantics = semantics,
-                        .slots = std::move(made.slots),
-                        .tasks = std::move(made.tasks),
+                        .slots = std::move(tasks.slots),
+                        .tasks = std::move(tasks.tasks),
                         .edge_begin = {},
                         .edges = {}};
-  Connector(made, stages, placement, graph).connect_all();
+  Connector(tasks, stages, placement, graph).connect_all();
   return graph;
 }
 

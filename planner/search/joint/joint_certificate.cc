@@ -14,16 +14,16 @@ namespace {
 /// What can be proven of each schedule, and from that what can be proven of all.
 class Provable {
  public:
-  Provable(const Searched& in, double said) : in_(in), said_(said), bound_(said) {}
+  Provable(const Searched& in, double claimed) : in_(in), claimed_(claimed), bound_(claimed) {}
 
   /// By its own tree, or of any order or by the paths of its stages alone if that proves more.
   void add(const Contender& c) {
     One one{in_.problem.schedules[c.number], c.proof.get()};
     double bound = c.proof ? c.proof->bound() : 0;
-    if (c.impossible.empty() && bound < said_ && said_ < kInfinite) {
+    if (c.impossible.empty() && bound < claimed_ && claimed_ < kInfinite) {
       const AnyOrder& any = any_order(one.spec);
       if (any.bound_by_rows() > bound) bound = any.bound_by_rows(), one = {one.spec, nullptr, &any};
-      if (const double stages = bound < said_ ? bound_of_stages(c) : 0; stages > bound)
+      if (const double stages = bound < claimed_ ? bound_of_stages(c) : 0; stages > bound)
         bound = stages, one = {one.spec, nullptr, nullptr, c.candidates.get()};
     }
     if (c.impossible.empty()) bound_ = std::min(bound_, bound);
@@ -66,7 +66,7 @@ class Provable {
   double bound_of_stages(const Contender& c) const {
     if (!linked_only(in_.contenders) && !in_.model.all_linked()) return 0;
     const std::vector<CutCosts::Latency> none(c.candidates->stages(), {0, 0});
-    return stage_bound(in_.model, c.candidates->costs(), c.candidates->schedule(), none, said_);
+    return stage_bound(in_.model, c.candidates->costs(), c.candidates->schedule(), none, claimed_);
   }
   CertifiedProof proof_of(const ScheduleSpec& spec, const AnyOrder& any) const {
     CertifiedProof proof = any.proof();
@@ -75,7 +75,7 @@ class Provable {
   }
 
   const Searched& in_;
-  double said_, bound_;
+  double claimed_, bound_;
   std::vector<One> all_;
   std::map<std::pair<std::vector<RankId>, std::size_t>, std::unique_ptr<AnyOrder>> any_order_;
 };

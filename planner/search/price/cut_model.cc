@@ -113,11 +113,11 @@ void CutModel::sum_reductions() {
   latest_.assign(1, std::vector<double>(layer_.size(), std::numeric_limits<double>::lowest()));
   double reduced = 0, computed = 0;  // of the layers so far
   for (std::size_t l = 0; l < layers_.size(); ++l) {
-    const LayerReduction& one = layers_.reductions[l];
+    const LayerReduction& reduction = layers_.reductions[l];
     const auto at = static_cast<std::size_t>(segment_[l]);
-    reduced += number(one.time);
+    reduced += number(reduction.time);
     latest_[0][at] = std::max(latest_[0][at], reduced - computed);
-    computed += number(one.beside);
+    computed += number(reduction.beside);
     ahead_[at + 1] = reduced - computed;
     reduced_[at + 1] = reduced;
   }
