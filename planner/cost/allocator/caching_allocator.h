@@ -19,18 +19,9 @@
 #include <vector>
 
 #include "planner/ir/basics/units.h"
+#include "planner/ir/machine/allocator_settings.h"
 
 namespace pfeife {
-
-/// Keys of PYTORCH_CUDA_ALLOC_CONF.
-struct AllocatorSettings {
-  bool expandable_segments = false;
-  std::optional<Bytes> max_split_size = {};  ///< larger blocks are never split; absent = any may be
-  /// Requests are rounded up to a multiple of 1/n of the power of two below; a power of two, 1 =
-  /// to 512 bytes.
-  std::int64_t roundup_power2_divisions = 1;
-  friend bool operator==(const AllocatorSettings&, const AllocatorSettings&) = default;
-};
 
 class CachingAllocator {
  public:

@@ -1,0 +1,33 @@
+// What PyTorch's allocator reserves while a plan runs: the lifetimes of every rank's tensors,
+// played through its rules (caching_allocator.h).
+//
+// Tensors are those of the layers: parameters, gradients (from the first backward on), optimizer's
+// state (from the first step on), saved storages one by one, what a layer keeps besides as one,
+// values and gradients that cross cuts, and a layer's temporary bytes in two halves while it runs.
+// Two steps are played: sizes repeat from then on. Blocks are recomputed as wholes, layer by layer.
+// Not modelled: other streams (what is sent is free at once), workspaces of libraries, copies while
+// gradients are reduced, temporaries of optimizers.
+#pragma once
+
+#include <vector>
+
+#include "planner/ir/machine/allocator_settings.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/result/plan.h"
+
+namespace pfeife {
+
+struct PlayedRank {
+  Bytes allocated{0}, reserved{0};  ///< peaks
+};
+
+/// [rank] The schedule must be lowered. O(tensors x microbatches).
+std::vector<PlayedRank> played_ranks(const Plan& plan, const Layers& layers,
+                                     const AllocatorSettings& settings);
+
+/// [rank] Most that is reserved: plan.peak_memory and what the played lifetimes have beyond their
+/// allocated bytes; by reserved_factor() where the layers say no storages.
+std::vector<Bytes> reserved_memory(const Plan& plan, const Layers& layers,
+                                   const AllocatorSettings& settings);
+
+}  // namespace pfeife
