@@ -331,9 +331,14 @@ void bind_planned(nb::module_& m) {
       .def_prop_ro("possible", &Contestant::possible)
       .def_prop_ro("fits", &Contestant::fits)
       .def_prop_ro("title", [](const Contestant& c) { return name_of(c.plan); })
-      .def_prop_ro("predicted", &Contestant::predicted, nb::rv_policy::copy)
-      .def_prop_ro("estimated", [](const Contestant& c) { return c.estimated; })
-      .def_prop_ro("simulated", [](const Contestant& c) { return c.simulated; })
+      // Traces may be large: they stay where they are.
+      .def_prop_ro("predicted", &Contestant::predicted, nb::rv_policy::reference_internal)
+      .def_prop_ro(
+          "estimated", [](const Contestant& c) { return &c.estimated; },
+          nb::rv_policy::reference_internal)
+      .def_prop_ro(
+          "simulated", [](const Contestant& c) { return c.simulated ? &*c.simulated : nullptr; },
+          nb::rv_policy::reference_internal, nb::sig("def simulated(self) -> Trace | None"))
       .def_prop_ro("cuts", [](const Contestant& c) { return c.plan.partition.cuts; })
       .def_prop_ro("cut_modules", [](const Contestant& c) { return c.plan.cut_modules; })
       .def_prop_ro("cut_nodes", [](const Contestant& c) { return c.plan.cut_nodes; })
@@ -346,7 +351,10 @@ void bind_planned(nb::module_& m) {
       .def_prop_ro("schedule", [](const Contestant& c) { return write_schedule(c.plan.schedule); });
   nb::class_<Planned>(m, "Planned")
       .def_prop_ro("found", &Planned::found)
-      .def_ro("contestants", &Planned::contestants)
+      .def_prop_ro("count", [](const Planned& p) { return p.contestants.size(); })
+      .def(
+          "contestant", [](const Planned& p, std::size_t i) { return &p.contestants.at(i); },
+          "number"_a, nb::rv_policy::reference_internal)
       .def_ro("candidates", &Planned::candidates)
       .def_prop_ro("bound",
                    [](const Planned& p) {

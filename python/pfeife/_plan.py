@@ -58,7 +58,7 @@ class Plan:
         self._core = core
         self._keep = list(keep)
         self._number = contestant
-        self._one = core.contestants[contestant]
+        self._one = core.contestant(contestant)
         self.name: str = self._one.name
         self.title: str = self._one.title
         self.fits: bool = self._one.fits
@@ -98,9 +98,9 @@ class Plan:
     def baselines(self) -> dict[str, Plan]:
         """The plans that it is compared with, those that cannot be left out."""
         return {
-            one.name: Plan(self._core, self._keep, number)
-            for number, one in enumerate(self._core.contestants)
-            if number > 0 and one.possible
+            self._core.contestant(number).name: Plan(self._core, self._keep, number)
+            for number in range(1, self._core.count)
+            if self._core.contestant(number).possible
         }
 
     @property
@@ -179,7 +179,7 @@ def _infeasible(core: _core.Planned) -> Infeasible:
     record = json.loads(core.record)
     tried = record.get("tried") or []
     helps = [(one["change"], core.helps[i]) for i, one in enumerate(tried) if core.helps[i]]
-    lines = [core.contestants[0].reason, *(f"  would help: {change}: {then}" for change, then in helps)]
+    lines = [core.contestant(0).reason, *(f"  would help: {change}: {then}" for change, then in helps)]
     return Infeasible("\n".join(lines), helps, record)
 
 
