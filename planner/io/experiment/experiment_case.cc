@@ -38,7 +38,7 @@ YamlValue operators_of(const Request& request) {
 }
 
 YamlValue cluster_value(const CaseConfig& config) {
-  const YamlValue file = yaml_string(file_name(config, "cluster", config.cluster));
+  const YamlValue file = path_value(config.cluster);
   if (config.cluster_set.empty()) return file;
   std::vector<YamlEntry> set;
   for (const auto& [key, value] : config.cluster_set) set.push_back({key, value, {}});
@@ -62,9 +62,28 @@ YamlValue measurement_value(const Request& request, const FieldList<MeasurementS
       .value(request.measurement);
 }
 
-YamlValue file_value(const ListContext& context, const std::string& key,
-                     const std::optional<std::filesystem::path>& file) {
-  return file ? yaml_string(file_name(*context.config, key, *file)) : YamlValue{};
+YamlValue file_value(const std::optional<std::filesystem::path>& file) {
+  return file ? path_value(*file) : YamlValue{};
+}
+
+/// The case with each file as what it is called, so that lists write it.
+CaseConfig with_called_files(CaseConfig config) {
+  const auto call = [&](const std::string& key, std::filesystem::path& file) {
+    file = file_name(config, key, file);
+  };
+  const auto call_given = [&](const std::string& key, std::optional<std::filesystem::path>& file) {
+    if (file) call(key, *file);
+  };
+  call("model", config.model.file);
+  call_given("skips", config.model.skips);
+  call_given("profile", config.model.profile);
+  call("cluster", config.cluster);
+  call_given("plan.file", config.plan.file);
+  call_given("plan.schedule", config.plan.schedule);
+  std::vector<std::filesystem::path>& traces = config.measurement.traces;
+  for (std::size_t t = 0; t < traces.size(); ++t)
+    call("measurement.traces[" + std::to_string(t) + "]", traces[t]);
+  return config;
 }
 
 /// What the model is made of, and the devices.
@@ -87,9 +106,7 @@ FieldList<Request> input_fields(const ListContext& context) {
                        request.model.skips =
                            input_file(node, *context.folder, "skips", *context.config);
                      },
-                     [&context](const Request& request) {
-                       return file_value(context, "skips", request.model.skips);
-                     }}
+                     [](const Request& request) { return file_value(request.model.skips); }}
           .by_default("none"),
       Field<Request>{"profile", "a file, or `measure`",
                      "a measured `profile.yaml` of the archive, in place of the roofline; it must "
@@ -99,9 +116,7 @@ FieldList<Request> input_fields(const ListContext& context) {
                        request.model.profile = measured_or_file(node, context, "profile",
                                                                 context.config->profile_measured);
                      },
-                     [&context](const Request& request) {
-                       return file_value(context, "profile", request.model.profile);
-                     }}
+                     [](const Request& request) { return file_value(request.model.profile); }}
           .by_default("none"),
       Field<Request>{"operators", "a map",
                      "[costs of operators](operators.md) that the [operator table]"
@@ -123,9 +138,7 @@ FieldList<Request> input_fields(const ListContext& context) {
           "machine are measured, and its processors are the devices. A map replaces "
           "[keys of the file](#values-in-a-clusters-file)",
           [&context](const YamlNode& node, Request&) { read_cluster_input(node, context); },
-          [&context](const Request&) {
-            return context.config ? cluster_value(*context.config) : YamlValue{};
-          }}
+          [](const Request& request) { return path_value(request.cluster); }}
           .always()
           .needed()};
 }
@@ -308,32 +321,18 @@ CaseConfig read_case(const YamlNode& root, const FieldList<Request>& fields, Lis
   return config;
 }
 
-std::vector<SweptKey> resolved(const CaseConfig& config, const FieldList<Request>& fields,
-                               ListContext& context) {
-  CaseConfig named = config;
-  context.config = &named;
+std::vector<SweptKey> resolved(const CaseConfig& config) {
+  const CaseConfig called = with_called_files(config);
   std::vector<SweptKey> keys;
-  for (const auto& [key, value, where] : fields.value(config).entries)
-    keys.push_back({key, one_line(value)});
+  for (const auto& [key, value, where] : experiment_keys().value(called).entries)
+    keys.push_back({key, one_line(key == "cluster" ? cluster_value(called) : value)});
   return keys;
 }
 
-std::vector<SweptKey> resolved(const CaseConfig& config) {
-  ListContext context;
-  return resolved(config, experiment_fields(context), context);
-}
-
-std::string resolved_text(const CaseConfig& config, const FieldList<Request>& fields,
-                          ListContext& context) {
-  std::string text;
-  for (const auto& [key, value] : resolved(config, fields, context))
-    text += key + ": " + value + "\n";
-  return text;
-}
-
 std::string resolved_text(const CaseConfig& config) {
-  ListContext context;
-  return resolved_text(config, experiment_fields(context), context);
+  std::string text;
+  for (const auto& [key, value] : resolved(config)) text += key + ": " + value + "\n";
+  return text;
 }
 
 Kind<bool> cuts_at_words() { return word<bool>({{"layers", false}, {"blocks", true}}); }

@@ -14,8 +14,8 @@
 
 namespace pfeife {
 
-/// What lists need to know of the config that they read or write. They borrow it: lists are built
-/// once for all cases, and `config` is the case of the moment.
+/// What lists need to know of the config that they read. They borrow it: lists are built once for
+/// all cases, and `config` is the case of the moment. They write without it.
 struct ListContext {
   const std::filesystem::path* folder = nullptr;  ///< the config's
   const ExperimentRules* rules = nullptr;
@@ -24,7 +24,7 @@ struct ListContext {
 
 /// The keys at the top of an experiment; `cases` and `step_below` are read elsewhere.
 FieldList<Request> experiment_fields(const ListContext& context);
-/// The same keys without a config, to look them up.
+/// The same keys without a config, to look them up and to write.
 const FieldList<Request>& experiment_keys();
 /// The keys of `cases` that are no paths.
 const FieldList<Request>& case_fields();
@@ -34,9 +34,6 @@ const std::vector<std::string>& pipeline_keys();
 /// A case but for its devices, microbatches and name, by experiment_fields(context). Errors:
 /// ConfigError.
 CaseConfig read_case(const YamlNode& root, const FieldList<Request>& fields, ListContext& context);
-/// resolved_text() by experiment_fields(context).
-std::string resolved_text(const CaseConfig& config, const FieldList<Request>& fields,
-                          ListContext& context);
 /// `step_below`, if it is there.
 std::optional<Nanoseconds> read_step_below(const YamlNode& root);
 
@@ -53,6 +50,8 @@ std::string with_digest(const std::string& name, const std::string& of);
 
 // Sections. Errors: ConfigError.
 
+/// A file's name; nothing of none.
+YamlValue path_value(const std::filesystem::path& file);
 /// A file that a config in `folder` names.
 std::filesystem::path input_file(const YamlNode& node, const std::filesystem::path& folder);
 /// The same of the case's key, which is noted with what the file is called.

@@ -196,7 +196,7 @@ static Experiment experiment_of(const YamlDocument& document, const std::filesys
   do {
     experiment.cases.push_back(make_case(document, product, point, fields, context));
     CaseConfig& made = experiment.cases.back();
-    const std::string text = resolved_text(made, fields, context);
+    const std::string text = resolved_text(made);
     auto [named, is_new] = text_of.emplace(made.name, text);
     if (!is_new && named->second != text) {
       made.name = with_digest(made.name, text);

@@ -59,6 +59,10 @@ std::filesystem::path measured_or_file(const YamlNode& node, const ListContext& 
   return {};
 }
 
+YamlValue path_value(const std::filesystem::path& file) {
+  return file.empty() ? YamlValue{} : yaml_string(file.string());
+}
+
 FieldList<ModelFiles> model_fields(const ListContext& context) {
   Kind<Nanoseconds> unit = duration();
   unit.read = [](const YamlNode& node) {
@@ -71,11 +75,7 @@ FieldList<ModelFiles> model_fields(const ListContext& context) {
                         [&context](const YamlNode& node, ModelFiles& model) {
                           model.file = input_file(node, *context.folder, "model", *context.config);
                         },
-                        [&context](const ModelFiles& model) {
-                          return context.config
-                                     ? yaml_string(file_name(*context.config, "model", model.file))
-                                     : YamlValue{};
-                        }}
+                        [](const ModelFiles& model) { return path_value(model.file); }}
           .always()
           .needed(),
       field("format", &ModelFiles::format, word(model_formats()),

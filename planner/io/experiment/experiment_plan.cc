@@ -80,15 +80,12 @@ YamlValue rank_devices_value(const Wishes& plan) {
 /// A file in place of what the search would find.
 Field<Wishes> given_file(const std::string& key, std::optional<std::filesystem::path> Wishes::*file,
                          const ListContext& context, std::string about) {
-  return {key, "a file", std::move(about),
-          [key, file, &context](const YamlNode& node, Wishes& plan) {
-            plan.*file = input_file(node, *context.folder, "plan." + key, *context.config);
-          },
-          [key, file, &context](const Wishes& plan) {
-            return plan.*file
-                       ? yaml_string(file_name(*context.config, "plan." + key, *(plan.*file)))
-                       : YamlValue{};
-          }};
+  return {
+      key, "a file", std::move(about),
+      [key, file, &context](const YamlNode& node, Wishes& plan) {
+        plan.*file = input_file(node, *context.folder, "plan." + key, *context.config);
+      },
+      [file](const Wishes& plan) { return plan.*file ? path_value(*(plan.*file)) : YamlValue{}; }};
 }
 
 /// The keys that go together: those of a given plan, or of a given schedule; none = all.

@@ -112,13 +112,9 @@ FieldList<MeasurementSettings> measurement_fields(const ListContext& context) {
        [&context](const YamlNode& node, Measurement& measurement) {
          read_traces(node, context, measurement);
        },
-       [&context](const Measurement& measurement) {
-         std::vector<YamlValue> traces;
-         for (const std::filesystem::path& trace : measurement.traces)
-           traces.push_back(yaml_string(
-               file_name(*context.config,
-                         "measurement.traces[" + std::to_string(traces.size()) + "]", trace)));
-         return traces.empty() ? YamlValue{} : yaml_sequence(std::move(traces));
+       [](const Measurement& measurement) {
+         return measurement.traces.empty() ? YamlValue{}
+                                           : list_value(measurement.traces, path_value);
        },
        true}};
 }
