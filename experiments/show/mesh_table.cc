@@ -10,10 +10,6 @@
 namespace pfeife {
 namespace {
 
-double tokens_per_second(const MeshOutcome& outcome) {
-  const MeshRun& run = outcome.run;
-  return static_cast<double>(run.global_batch * run.architecture.sequence) / seconds(outcome.step);
-}
 double gib(Bytes bytes) {
   return static_cast<double>(bytes.value) / static_cast<double>(kGiB.value);
 }
@@ -56,6 +52,20 @@ std::string step_parts(const MeshOutcome& outcome) {
 
 }  // namespace
 
+double tokens_per_second(const MeshOutcome& outcome) {
+  const MeshRun& run = outcome.run;
+  return static_cast<double>(run.global_batch * run.architecture.sequence) / seconds(outcome.step);
+}
+
+std::string mesh_text(const MeshRun& run) {
+  std::string text;
+  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data})
+    if (const std::int64_t size = run.mesh.size(axis); size > 1)
+      text += to_string(axis) + " " + std::to_string(size) + ", ";
+  if (run.mesh.experts > 1) text += "ep " + std::to_string(run.mesh.experts) + ", ";
+  return text + other_choices(run);
+}
+
 double model_flops_utilization(const MeshOutcome& outcome, const Network& network) {
   const MeshRun& run = outcome.run;
   const auto peak = network.device.peak.find(run.type == DType::BFloat16 ? "bf16" : "fp16");
@@ -66,7 +76,6 @@ double model_flops_utilization(const MeshOutcome& outcome, const Network& networ
 
 std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
                        const Network& network, std::size_t width) {
-  const Bytes limit = memory_limit(network);
   const std::vector<const MeshOutcome*> outcomes = shown(answer);
   std::vector<Axis> axes;  // those along which some mesh is divided
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data})
@@ -83,7 +92,8 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
       outcomes, [](const auto* row) { return row->mean.reduction > Nanoseconds{0}; });
   rows[0].emplace_back("step ms");
   if (reduced) rows[0].emplace_back("reduce ms");
-  for (const char* name : {"tokens/s", "MFU", "GiB", "with"}) rows[0].emplace_back(name);
+  for (const char* name : {"tokens/s", "MFU", "GiB", "reserved", "with"})
+    rows[0].emplace_back(name);
   std::string lost;
   for (const MeshOutcome* row : outcomes) {
     const Mesh& mesh = row->run.mesh;
@@ -97,12 +107,13 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
     cells.push_back(fixed(tokens_per_second(*row), 0));
     cells.push_back(fixed(100 * model_flops_utilization(*row, network), 0) + " %");
     cells.push_back(fixed(gib(row->peak), 1));
+    cells.push_back(fixed(gib(row->reserved), 1));
     cells.push_back(other_choices(row->run));
     if (row == outcomes.front() && answer.found())
       cells.back() += " *";
     else
-      lost += wrapped(to_string(mesh) + ": " + why_not(*row, answer.priced.front(), limit), width,
-                      "  ", "      ");
+      lost += wrapped(to_string(mesh) + ": " + why_not(*row, answer.priced.front()), width, "  ",
+                      "      ");
     rows.push_back(std::move(cells));
   }
   std::vector<std::size_t> sizes(rows.front().size(), 0);
@@ -119,7 +130,8 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
       std::to_string(question.run.global_batch) + " sequences of " +
       std::to_string(question.run.architecture.sequence) + " tokens a step; estimated; " +
       (reduced ? "reduce: gradients over replicas, a rank's mean (exposed); " : "") +
-      "GiB: most of a device, of " + fixed(gib(limit), 1) + "; * chosen";
+      "GiB: allocated on a device at most, and reserved by PyTorch's allocator (by a factor)" +
+      (outcomes.empty() ? "" : ", of " + fixed(gib(outcomes.front()->limit), 1)) + "; * chosen";
   std::string counts = std::to_string(answer.candidates) +
                        " candidates: " + std::to_string(answer.priced.size()) + " priced, " +
                        std::to_string(answer.ruled_out) + " ruled out by their bounds, " +
@@ -139,7 +151,8 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
 std::string meshes_csv(const MeshAnswer& answer, const Network& network) {
   std::string text =
       "tp,cp,pp,dp,ep,microbatch_size,stages_per_rank,recompute,zero,fits,step_ms,bound_ms,"
-      "peak_bytes,tokens_per_s,model_flops_utilization,compute_ms,collectives_ms,reduction_ms,"
+      "peak_bytes,reserved_bytes,limit_bytes,tokens_per_s,model_flops_utilization,compute_ms,"
+      "collectives_ms,reduction_ms,"
       "exposed_reduction_ms,optimizer_ms,waiting_ms\n";
   for (const MeshOutcome& one : answer.priced) {
     const MeshRun& run = one.run;
@@ -149,7 +162,8 @@ std::string meshes_csv(const MeshAnswer& answer, const Network& network) {
             std::to_string(run.stages_per_rank) + "," + to_string(run.recomputation) + "," +
             std::to_string(run.zero) + "," + (one.fits ? "1" : "0");
     for (const Nanoseconds time : {one.step, one.bound}) text += "," + fixed(milliseconds(time), 6);
-    text += "," + std::to_string(one.peak.value) + "," + fixed(tokens_per_second(one), 3) + "," +
+    text += "," + std::to_string(one.peak.value) + "," + std::to_string(one.reserved.value) + "," +
+            std::to_string(one.limit.value) + "," + fixed(tokens_per_second(one), 3) + "," +
             fixed(model_flops_utilization(one, network), 6);
     for (const Nanoseconds time : {one.mean.compute, one.mean.collectives, one.mean.reduction,
                                    one.mean.exposed, one.mean.optimizer, one.waiting})

@@ -196,12 +196,14 @@ Nanoseconds bound_of(const MeshRun& run, Nanoseconds work, Nanoseconds optimizer
   return std::max(work, (run.microbatches() * work + optimizer) / run.mesh.size(Axis::Pipeline));
 }
 
-MeshOutcome priced(const MeshRun& run, Nanoseconds bound, const MeshLayers& pieces,
-                   const Network& network) {
+MeshOutcome priced(const MeshQuestion& question, const MeshRun& run, Nanoseconds bound,
+                   const MeshLayers& pieces, const Network& network) {
   const MeshPrice price = price_mesh(run, pieces, network);
   MeshOutcome outcome{.run = run, .bound = bound, .step = price.plan.estimate};
   for (const Bytes peak : price.plan.peak_memory) outcome.peak = std::max(outcome.peak, peak);
-  outcome.fits = outcome.peak <= memory_limit(network);
+  outcome.reserved = reserved_by(run, question.allocator, outcome.peak);
+  outcome.limit = reserved_limit(question, run, network);
+  outcome.fits = outcome.reserved <= outcome.limit;
   for (const MeshShares& share : price.shares) {
     outcome.mean.compute += share.compute;
     outcome.mean.collectives += share.collectives;
@@ -220,13 +222,14 @@ MeshOutcome priced(const MeshRun& run, Nanoseconds bound, const MeshLayers& piec
 /// Better first; equals as they were asked for.
 bool better(const MeshOutcome& a, const MeshOutcome& b) {
   if (a.fits != b.fits) return a.fits;
-  return a.fits ? a.step < b.step : a.peak < b.peak;
+  return a.fits ? a.step < b.step : a.reserved - a.limit < b.reserved - b.limit;
 }
 
 class Search {
  public:
   Search(const MeshQuestion& question, const Network& network, const MeshSearchOptions& options)
-      : runs_(Candidates(question, network.devices_per_host).all()),
+      : question_(question),
+        runs_(Candidates(question, network.devices_per_host).all()),
         network_(network),
         options_(options) {
     answer_.candidates = runs_.size();
@@ -268,9 +271,14 @@ class Search {
     Nanoseconds closer{0};  ///< of the run's own
     bool holds = false;     ///< parameters, gradients and state fit
   };
+  /// On average over the ranks of a pipeline.
+  bool holds(const MeshRun& run, Bytes fixed) const {
+    const std::int64_t ranks = run.mesh.size(Axis::Pipeline);
+    const Bytes each{fixed.value / ranks};
+    return reserved_by(run, question_.allocator, each) <= reserved_limit(question_, run, network_);
+  }
   void bound_all() {
     bounded_.resize(runs_.size());
-    const Bytes limit = memory_limit(network_);
     parallel_for(runs_.size(), options_.threads, [&](std::size_t r) {
       const MeshRun& run = runs_[r];
       const MeshLayers& pieces = layers_.at(layers_key(run, network_));
@@ -278,7 +286,7 @@ class Search {
       const Nanoseconds work = work_of_microbatch(run, pieces),
                         bound = bound_of(run, work, state.optimizer);
       bounded_[r] = {r, bound, std::max(bound, bound_of_stages(run, pieces, state.reductions)),
-                     state.fixed.value <= run.mesh.size(Axis::Pipeline) * limit.value};
+                     holds(run, state.fixed)};
     });
     report(0.2);
     std::erase_if(bounded_, [](const Bounded& bounded) { return !bounded.holds; });
@@ -301,7 +309,8 @@ class Search {
       std::vector<MeshOutcome> some(end - begin);
       parallel_for(some.size(), options_.threads, [&](std::size_t i) {
         const Bounded& bounded = bounded_[begin + i];
-        some[i] = priced(runs_[bounded.run], bounded.bound, layers_of(bounded.run), network_);
+        some[i] =
+            priced(question_, runs_[bounded.run], bounded.bound, layers_of(bounded.run), network_);
       });
       for (MeshOutcome& outcome : some) {
         if (outcome.fits && (!best || outcome.step < *best)) best = outcome.step;
@@ -316,6 +325,7 @@ class Search {
     report(1);
   }
 
+  const MeshQuestion& question_;
   const std::vector<MeshRun> runs_;
   const Network& network_;
   const MeshSearchOptions& options_;
@@ -328,6 +338,36 @@ class Search {
 
 Bytes memory_limit(const Network& network) {
   return network.device.memory - network.device.reserve;
+}
+
+Bytes reserved_by(const MeshRun& run, const std::optional<AllocatorSettings>& allocator,
+                  Bytes allocated) {
+  if (!allocator) return allocated;
+  // Published of several stages a rank with recomputation: up to 1.43 (arXiv 2507.16274).
+  constexpr double kTornUp = 1.15;
+  const bool torn = run.stages_per_rank > 1 && run.recomputation != Recompute::None;
+  const double factor =
+      torn && !allocator->expandable_segments ? kTornUp : reserved_factor(*allocator);
+  return Bytes{static_cast<std::int64_t>(factor * static_cast<double>(allocated.value))};
+}
+
+Bytes reserved_limit(const MeshQuestion& question, const MeshRun& run, const Network& network) {
+  std::int64_t communicators = run.mesh.experts > 1 ? 1 : 0;
+  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data})
+    if (run.mesh.size(axis) > 1) ++communicators;
+  const Bytes usable =
+      network.device.memory - std::max(network.device.reserve, outside_allocator(communicators));
+  return Bytes{
+      static_cast<std::int64_t>((1 - question.memory_margin) * static_cast<double>(usable.value))};
+}
+
+Bytes undivided_state(const MeshRun& run, const Network& network) {
+  MeshRun whole = run;
+  whole.mesh.sizes = {1, 1, 1, 1};
+  whole.mesh.experts = 1;
+  whole.sequence_parallel = false;
+  whole.zero = 0;
+  return divided_state(rank_layers(whole, network), whole, network).fixed;
 }
 
 Nanoseconds mesh_bound(const MeshRun& run, const MeshLayers& pieces) {
@@ -344,8 +384,9 @@ MeshAnswer find_mesh(const MeshQuestion& question, const Network& network,
   return Search(question, network, options).answer();
 }
 
-std::string why_not(const MeshOutcome& other, const MeshOutcome& best, Bytes limit) {
-  if (!other.fits) return "memory: needs " + to_string(other.peak) + " of " + to_string(limit);
+std::string why_not(const MeshOutcome& other, const MeshOutcome& best) {
+  if (!other.fits)
+    return "memory: reserves " + to_string(other.reserved) + " of " + to_string(other.limit);
   const std::array<std::pair<const char*, Nanoseconds>, 5> terms = {{
       {"compute", other.mean.compute - best.mean.compute},
       {"collectives of tp, cp, ep", other.mean.collectives - best.mean.collectives},

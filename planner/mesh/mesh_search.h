@@ -21,9 +21,11 @@ struct MeshOutcome {
   /// No pipeline of that mesh has a shorter step, whatever its schedule, but for those that hide
   /// collectives (OVERLAP_F_B).
   Nanoseconds bound{0};
-  bool fits = false;       ///< in the memory of each device
+  bool fits = false;       ///< what is reserved, in the memory of each device
   Nanoseconds step{0};     ///< estimated
-  Bytes peak{0};           ///< largest over ranks
+  Bytes peak{0};           ///< allocated; largest over ranks
+  Bytes reserved{0};       ///< reserved_by() of that
+  Bytes limit{0};          ///< reserved_limit()
   MeshShares mean;         ///< over ranks
   Nanoseconds waiting{0};  ///< mean over ranks of the step less these
 };
@@ -51,12 +53,22 @@ MeshAnswer find_mesh(const MeshQuestion& question, const Network& network,
 /// Device memory less the reserve.
 Bytes memory_limit(const Network& network);
 
+/// What PyTorch's allocator reserves for so many allocated bytes of a rank, by a factor.
+Bytes reserved_by(const MeshRun& run, const std::optional<AllocatorSettings>& allocator,
+                  Bytes allocated);
+/// What a rank may reserve: its device's memory less context and communicators (one each axis), or
+/// the reserve if that is more, and less the margin.
+Bytes reserved_limit(const MeshQuestion& question, const MeshRun& run, const Network& network);
+
+/// Parameters, gradients and optimizer's state of the whole model, each once.
+Bytes undivided_state(const MeshRun& run, const Network& network);
+
 /// No pipeline of `run` has a shorter step: its ranks' mean work, and one microbatch's way there
 /// and back.
 Nanoseconds mesh_bound(const MeshRun& run, const MeshLayers& pieces);
 
 /// Why `other` is not the choice, in words: its memory, or the largest of its terms that are more
 /// than those of `best`.
-std::string why_not(const MeshOutcome& other, const MeshOutcome& best, Bytes limit);
+std::string why_not(const MeshOutcome& other, const MeshOutcome& best);
 
 }  // namespace pfeife

@@ -2,9 +2,11 @@
 //   if (planned.mesh) std::puts(to_string(planned.mesh->recomputation).c_str());
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "planner/ir/machine/allocator_settings.h"
 #include "planner/ir/machine/mesh.h"
 #include "planner/ir/machine/network.h"
 #include "planner/ir/model/architecture.h"
@@ -59,6 +61,9 @@ struct MeshQuestion {
   std::vector<std::int64_t> stages_per_rank{1, 2, 4};
   std::vector<int> zero{0, 1};
   std::vector<Recompute> recomputation{Recompute::None, Recompute::Attention, Recompute::Full};
+  /// As PlanSettings has them.
+  std::optional<AllocatorSettings> allocator = AllocatorSettings{};
+  double memory_margin = kMemoryMargin;
   friend bool operator==(const MeshQuestion&, const MeshQuestion&) = default;
 };
 
