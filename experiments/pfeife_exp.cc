@@ -20,17 +20,21 @@
 #include "experiments/show/calibration.h"
 #include "experiments/show/comparison.h"
 #include "experiments/show/fewest_devices.h"
-#include "experiments/show/layer_list.h"
+#include "experiments/show/fits_table.h"
 #include "experiments/show/known_errors.h"
+#include "experiments/show/layer_list.h"
 #include "experiments/show/mesh_table.h"
 #include "experiments/show/report.h"
 #include "experiments/sweep/chosen_mesh.h"
 #include "experiments/sweep/first_answer.h"
+#include "experiments/sweep/fits.h"
 #include "experiments/sweep/handed_plans.h"
 #include "experiments/sweep/sweep.h"
+#include "planner/io/experiment/allocator_conf.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/command_line.h"
 #include "planner/io/files/quantity.h"
+#include "planner/io/model/training_yaml.h"
 #include "planner/ir/basics/grid.h"
 #include "planner/ir/basics/printable.h"
 #include "planner/ir/basics/run_main.h"
@@ -94,11 +98,13 @@ po::options_description described_options() {
 void print_help(const po::options_description& options) {
   std::cout
       << "Usage: pfeife-exp CONFIG.yaml [OPTION...]\n"
+         "       pfeife-exp fits MODEL CLUSTER... [--devices 8,16,64] [--price 2.5]\n"
          "       pfeife-exp compare PLAN TRACES...\n"
          "       pfeife-exp calibrate PLAN TRACES... --out FOLDER\n\n"
          "Plans, estimates, simulates and measures the pipelines that CONFIG.yaml asks for, "
          "prints a table, and writes\n"
          "results/NAME/{results.csv, results.json, report.html} and a folder for each case.\n"
+         "fits: does it fit, on how many of which, how fast, at what price (fits --help).\n"
          "compare: a plan beside torch.profiler's traces of a run of it, and why it was slower.\n"
          "Every key of a config is described in configs/REFERENCE.md.\n\n"
       << options << "\nExit codes: 0 fine, 2 wrong input, 3 no case has a plan, 4 a run failed.\n";
@@ -355,6 +361,91 @@ int calibrate(std::vector<std::string> arguments) {
   return 0;
 }
 
+/// "8,16,64": numbers from 1 on.
+std::vector<std::int64_t> read_numbers(const std::string& option, const std::string& text) {
+  std::vector<std::int64_t> numbers;
+  for (std::size_t begin = 0, end; begin <= text.size(); begin = end + 1) {
+    end = std::min(text.find(',', begin), text.size());
+    const auto number = parse_integer(text.substr(begin, end - begin));
+    if (!number || *number < 1 || *number > 1 << 20)
+      throw ConfigError({"--" + option + " " + text, 0, 0},
+                        "expected numbers from 1 on, such as 8,16,64");
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+std::vector<double> read_prices(const std::string& text) {
+  std::vector<double> prices;
+  for (std::size_t begin = 0, end; begin <= text.size(); begin = end + 1) {
+    end = std::min(text.find(',', begin), text.size());
+    const auto price = parse_number(text.substr(begin, end - begin));
+    if (!price || !(*price > 0) || !(*price < 1e9))
+      throw ConfigError({"--price " + text, 0, 0},
+                        "expected prices of a device-hour, such as 2.5 or 2.5,4");
+    prices.push_back(*price);
+  }
+  return prices;
+}
+
+/// `pfeife-exp fits MODEL CLUSTER... [OPTION...]`
+int answer_fits(const std::vector<std::string>& arguments) {
+  po::options_description options("Options");
+  options.add_options()("devices", po::value<std::string>()->value_name("8,16,64"),
+                        "numbers of devices (default: a host's)")(
+      "batch", po::value<std::int64_t>()->value_name("N"),
+      "sequences a step (default: 4 Mi tokens), or microbatches of an archive or table")(
+      "sequence", po::value<std::int64_t>()->value_name("N"),
+      "tokens of a sequence, which a config.json does not say")(
+      "optimizer", po::value<std::string>()->value_name("NAME")->default_value("adam"),
+      "its state is part of the memory")(
+      "alloc", po::value<std::string>()->value_name("CONF")->default_value(""),
+      "settings of PyTorch's allocator, as PYTORCH_ALLOC_CONF has them")(
+      "price", po::value<std::string>()->value_name("2.5,4"),
+      "of a device-hour, one or one a cluster")("jobs", po::value<int>()->value_name("N"),
+                                                "threads (default: the number of cores)")(
+      "help", "print this, then stop");
+  const auto found = read_arguments(arguments, options, "names", "pfeife-exp fits", true);
+  const std::vector<std::string> names = found.contains("names")
+                                             ? found["names"].as<std::vector<std::string>>()
+                                             : std::vector<std::string>{};
+  if (found.contains("help")) {
+    std::cout
+        << "Usage: pfeife-exp fits MODEL CLUSTER... [OPTION...]\n\n"
+           "MODEL: a .pt2 archive, a layer table, an architecture or a config.json of Hugging "
+           "Face. CLUSTER: a file, or its\nname in configs/clusters. A row for each cluster "
+           "and number of devices.\n\n"
+        << options;
+    return 0;
+  }
+  if (names.size() < 2)
+    throw ConfigError({},
+                      "which model, which clusters? Usage: pfeife-exp fits MODEL CLUSTER... "
+                      "[--devices 8,16,64], for example: fits llama3_8b h100_sxm_hosts");
+  FitsQuestion question;
+  question.model = file_named(names.front(), "architectures");
+  for (std::size_t i = 1; i < names.size(); ++i)
+    question.clusters.push_back(file_named(names[i], "clusters"));
+  if (found.contains("devices"))
+    question.devices = read_numbers("devices", found["devices"].as<std::string>());
+  if (found.contains("batch")) question.batch = found["batch"].as<std::int64_t>();
+  if (found.contains("sequence")) question.sequence = found["sequence"].as<std::int64_t>();
+  if (found.contains("price")) question.prices = read_prices(found["price"].as<std::string>());
+  question.optimizer = optimizer_named(found["optimizer"].as<std::string>());
+  question.allocator = parse_allocator(found["alloc"].as<std::string>());
+  const std::size_t threads = found.contains("jobs")
+                                  ? read_jobs(found["jobs"].as<int>())
+                                  : std::max(1U, std::thread::hardware_concurrency());
+  const FitsAnswer answer = fits(question, threads, [](const FitRow& row) {
+    if (output_is_terminal()) std::cerr << row.cluster << ", " << row.devices << " done\n";
+  });
+  std::cout << wrapped(answer.what, output_width(), "", "  ") << "\n"
+            << fits_table(answer.rows, answer.unit, output_width());
+  const bool any =
+      std::ranges::any_of(answer.rows, [](const FitRow& row) { return row.lack.empty(); });
+  return any ? 0 : 3;
+}
+
 /// Chooses a mesh and prints why: the experiment of its pipeline; nothing if none fits.
 std::optional<Experiment> plan_mesh(const ParallelConfig& config, CommandLine& line) {
   if (line.sweep.out.empty()) line.sweep.out = std::filesystem::path("results") / config.name;
@@ -372,15 +463,41 @@ std::optional<Experiment> plan_mesh(const ParallelConfig& config, CommandLine& l
   return pipeline_experiment(config, answer.priced.front().run, line.sweep.out);
 }
 
+/// A config that lists numbers of devices: a row for each, with its files in "devices=N".
+int compare_devices(const std::vector<std::int64_t>& counts, CommandLine& line,
+                    const ExperimentRules& rules) {
+  std::vector<FitRow> rows;
+  for (const std::int64_t count : counts) {
+    std::vector<std::string> settings = line.settings;
+    settings.push_back("parallel.devices=" + std::to_string(count));
+    const auto config = read_parallel(line.config, settings, rules);
+    if (line.sweep.out.empty()) line.sweep.out = std::filesystem::path("results") / config->name;
+    const MeshSettings& mesh = *config->asked.mesh;
+    const MeshAnswer answer = choose_mesh(*config, line.sweep.jobs, line.sweep.quiet);
+    rows.push_back(
+        fit_of_answer(config->asked.cluster.stem().string(), mesh.question, answer, mesh.network));
+    write_mesh(*config, answer, line.sweep.out / ("devices=" + std::to_string(count)));
+  }
+  std::cout << fits_table(rows, "tokens", output_width())
+            << wrapped("\nestimated; each mesh and the config of its pipeline are in " +
+                           (line.sweep.out / "devices=...").string(),
+                       output_width());
+  const bool any = std::ranges::any_of(rows, [](const FitRow& row) { return row.lack.empty(); });
+  return any ? 0 : 3;
+}
+
 int run(int argc, char** argv) {
   if (argc > 1 && argv[1] == std::string_view("calibrate"))
     return calibrate({argv + 2, argv + argc});
+  if (argc > 1 && argv[1] == std::string_view("fits")) return answer_fits({argv + 2, argv + argc});
   if (argc > 1 && argv[1] == std::string_view("compare")) return compare({argv + 2, argv + argc});
   const auto started = std::chrono::steady_clock::now();
   std::optional<CommandLine> line = read_command_line(argc, argv);
   if (!line) return 0;
   Inputs inputs;
   std::optional<Experiment> pipeline;
+  if (const auto counts = listed_devices(line->config, line->settings); !counts.empty())
+    return line->asks_if_it_measures ? 1 : compare_devices(counts, *line, rules_of(inputs));
   if (const auto parallel = read_parallel(line->config, line->settings, rules_of(inputs))) {
     if (line->asks_if_it_measures) return 1;
     pipeline = plan_mesh(*parallel, *line);

@@ -120,7 +120,7 @@ const FieldList<MeshQuestion>& mesh_fields() {
   const Question open;
   static const FieldList<MeshQuestion> fields = {
       field("devices", &Question::devices, whole<std::int64_t>(1, 1 << 20),
-            "how many, over all hosts")
+            "how many, over all hosts; of a list, a row each")
           .needed(),
       size("tp", &Question::tp,
            "tensor parallelism; `search`: all sizes that divide. `devices` is the product of `tp`, "
@@ -156,6 +156,20 @@ const FieldList<MeshQuestion>& mesh_fields() {
       of_run("overlap_factor", &MeshRun::overlap_factor, real(1, 4),
              "what collectives take of the device: [actions side by side](#overlap)")};
   return fields;
+}
+
+std::vector<std::int64_t> listed_devices(const std::filesystem::path& file,
+                                         const std::vector<std::string>& settings) {
+  YamlDocument document = YamlDocument::read(file);
+  if (!document.root().is_map() || !document.root().find("parallel")) return {};
+  set_keys(document, settings);
+  const YamlNode parallel = document.root().at("parallel");
+  const auto devices = parallel.is_map() ? parallel.find("devices") : std::nullopt;
+  std::vector<std::int64_t> listed;
+  if (!devices || !devices->is_sequence()) return listed;
+  for (const YamlNode& item : devices->items()) listed.push_back(item.as_int(1, 1 << 20));
+  if (listed.empty()) devices->fail("expected a number, or a list such as [8, 16, 64]");
+  return listed;
 }
 
 std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,

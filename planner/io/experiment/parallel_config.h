@@ -30,6 +30,11 @@ struct ParallelConfig {
 const FieldList<MeshQuestion>& mesh_fields();
 const FieldList<MeshQuestion>& mesh_training_fields();
 
+/// The numbers of devices that such a config lists, `parallel: {devices: [8, 16, 64]}`; empty if it
+/// has but one. Errors: ConfigError.
+std::vector<std::int64_t> listed_devices(const std::filesystem::path& file,
+                                         const std::vector<std::string>& settings);
+
 /// Nothing if the config has no key `parallel`. Applies `settings` as read_experiment() does.
 /// Errors: ConfigError.
 std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,

@@ -28,17 +28,22 @@ inline void refuse_leading_zeros(const boost::program_options::basic_option<char
 }
 
 /// What `arguments` (without the program's name) say: options of `known`, written in full, and at
-/// most one argument without a name, which is called `subject`. ConfigError if there is anything
+/// most one argument without a name, which is called `subject`; with `several`, any number of them,
+/// as std::vector<std::string>. ConfigError if there is anything
 /// else; it points to `program` --help.
 inline boost::program_options::variables_map read_arguments(
     const std::vector<std::string>& arguments,
     const boost::program_options::options_description& known, const char* subject,
-    const std::string& program) {
+    const std::string& program, bool several = false) {
   namespace po = boost::program_options;
   po::options_description all;
-  all.add(known).add_options()(subject, po::value<std::string>());
+  all.add(known);
+  if (several)
+    all.add_options()(subject, po::value<std::vector<std::string>>());
+  else
+    all.add_options()(subject, po::value<std::string>());
   po::positional_options_description place;
-  place.add(subject, 1);
+  place.add(subject, several ? -1 : 1);
   const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
   po::variables_map found;
   try {

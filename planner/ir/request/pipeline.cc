@@ -28,7 +28,11 @@ Request pipeline_request(const Request& asked, const MeshRun& run) {
   }
   if (open("plan.recompute", plan.recompute, usual.plan.recompute))
     plan.recompute = run.recomputation == Recompute::Full ? Recompute::Blocks : run.recomputation;
-  if (open("baselines", request.baselines, usual.baselines)) request.baselines = {{"1f1b"}};
+  if (open("baselines", request.baselines, usual.baselines)) {
+    const Recompute again =
+        plan.recompute == Recompute::IfNeeded ? Recompute::None : plan.recompute;
+    request.baselines = {{.family = "1f1b", .recompute = again, .called = "1f1b"}};
+  }
   return request;
 }
 

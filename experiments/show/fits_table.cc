@@ -1,0 +1,124 @@
+#include "experiments/show/fits_table.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/show/mesh_table.h"
+#include "planner/ir/basics/decimals.h"
+#include "planner/ir/basics/error.h"
+#include "planner/ir/basics/grid.h"
+
+namespace pfeife {
+namespace {
+
+double gib(Bytes bytes) {
+  return static_cast<double>(bytes.value) / static_cast<double>(kGiB.value);
+}
+
+/// "1,104": whole, with commas.
+std::string grouped(double value) {
+  std::string text = fixed(value, 0);
+  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
+}
+
+/// As many digits as say something: 0.42, 4.2, 42, 4,200.
+std::string three_digits(double value) {
+  return value >= 100 ? grouped(value) : fixed(value, value >= 10 ? 1 : 2);
+}
+
+/// What is missing where no mesh fits.
+std::string lack_of(const MeshAnswer& answer, const MeshQuestion& question,
+                    const Network& network) {
+  MeshRun alone = question.run;
+  alone.mesh.sizes = {1, 1, 1, 1};
+  const Bytes states = undivided_state(alone, network);
+  const Bytes each = reserved_limit(question, alone, network);
+  const Bytes all{each.value * question.devices};
+  if (reserved_by(alone, question.allocator, states) > all) {
+    const double factor =
+        static_cast<double>(reserved_by(alone, question.allocator, states).value) /
+        static_cast<double>(each.value);
+    return grouped(gib(states)) + " GiB of weights, gradients and optimizer state over " +
+           grouped(gib(all)) + ": at least " + fixed(std::ceil(factor), 0) + " devices";
+  }
+  if (answer.priced.empty())
+    return "no mesh divides the " + grouped(gib(states)) +
+           " GiB of weights, gradients and optimizer state so that each device has room";
+  const MeshOutcome& nearest = answer.priced.front();
+  return "the smallest, " + mesh_text(nearest.run) + ", reserves " +
+         fixed(gib(nearest.reserved), 1) + " GiB of " + fixed(gib(nearest.limit), 1);
+}
+
+}  // namespace
+
+FitRow fit_of_answer(const std::string& cluster, const MeshQuestion& question,
+                     const MeshAnswer& answer, const Network& network) {
+  FitRow row{.cluster = cluster, .devices = question.devices};
+  if (!answer.found()) {
+    row.lack = lack_of(answer, question, network);
+    return row;
+  }
+  const MeshOutcome& best = answer.priced.front();
+  row.step = best.step;
+  row.rate = tokens_per_second(best);
+  row.mfu = model_flops_utilization(best, network);
+  row.allocated = best.peak, row.reserved = best.reserved, row.limit = best.limit;
+  row.plan = mesh_text(best.run);
+  return row;
+}
+
+FitRow fit_of_mesh(const std::string& cluster, const MeshQuestion& question, const Network& network,
+                   std::size_t threads) try {
+  if (question.devices > network.devices_per_host && network.nic.value == 0)
+    return {.cluster = cluster,
+            .devices = question.devices,
+            .lack = "a host has " + std::to_string(network.devices_per_host) +
+                    ", and no link joins hosts (between_hosts)"};
+  return fit_of_answer(cluster, question,
+                       find_mesh(question, network, {.threads = threads, .progress = {}}), network);
+} catch (const ConfigError& error) {
+  return {.cluster = cluster, .devices = question.devices, .lack = error.what()};
+}
+
+std::string fits_table(const std::vector<FitRow>& rows, const std::string& unit,
+                       std::size_t width) {
+  const bool priced =
+      std::ranges::any_of(rows, [](const FitRow& row) { return row.price.has_value(); });
+  std::vector<GridColumn> columns{{"cluster", false}, {"devices"}, {"step ms"}, {unit + "/s"}};
+  columns.insert(columns.end(), {{"MFU"}, {"GiB"}, {"reserved"}, {"of"}, {"free"}});
+  if (priced) columns.push_back({"1e9 " + unit});
+  columns.push_back({"with", false});
+  std::vector<GridRow> lines;
+  std::string above, lacks;
+  for (const FitRow& row : rows) {
+    GridRow line;
+    line.cells = {{row.cluster == above ? "" : row.cluster}, {std::to_string(row.devices)}};
+    above = row.cluster;
+    if (!row.lack.empty()) {
+      line.look = Look::DoesNotFit;
+      line.cells.push_back({"no"});
+      lacks += wrapped(row.cluster + ", " + std::to_string(row.devices) + ": " + row.lack, width,
+                       "", "  ");
+      lines.push_back(std::move(line));
+      continue;
+    }
+    const double free = 1 - gib(row.reserved) / gib(row.limit);
+    line.cells.push_back({three_digits(milliseconds(row.step))});
+    line.cells.push_back({three_digits(row.rate)});
+    line.cells.push_back({row.mfu ? fixed(100 * *row.mfu, 0) + " %" : ""});
+    line.cells.push_back({fixed(gib(row.allocated), 1)});
+    line.cells.push_back({fixed(gib(row.reserved), 1)});
+    line.cells.push_back({fixed(gib(row.limit), 1)});
+    line.cells.push_back({fixed(100 * free, 0) + " %"});
+    if (priced)
+      line.cells.push_back({row.price ? three_digits(*row.price * static_cast<double>(row.devices) /
+                                                     3600 * 1e9 / row.rate)
+                                      : ""});
+    line.cells.push_back({row.plan});
+    lines.push_back(std::move(line));
+  }
+  return grid_text(columns, lines, false) + (lacks.empty() ? "" : "\nwhat is missing\n" + lacks);
+}
+
+}  // namespace pfeife

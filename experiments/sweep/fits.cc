@@ -1,0 +1,145 @@
+#include "experiments/sweep/fits.h"
+
+#include <algorithm>
+
+#include "experiments/pfeife.h"
+#include "planner/io/files/text_file.h"
+#include "planner/io/model/architecture_reader.h"
+#include "planner/ir/request/request.h"
+
+namespace pfeife {
+namespace {
+
+/// Tokens of a step where nobody says how many: Llama 3 began with 4 Mi (arXiv 2407.21783, sec.
+/// 3.4.1).
+constexpr std::int64_t kTokens = std::int64_t{4} << 20;
+constexpr std::size_t kEffort = 50;  ///< plan.iterations of a row
+
+std::string cluster_name(const std::filesystem::path& file) { return file.stem().string(); }
+
+std::optional<double> price_of(const FitsQuestion& question, std::size_t cluster) {
+  if (question.prices.empty()) return std::nullopt;
+  return question.prices[std::min(cluster, question.prices.size() - 1)];
+}
+
+MeshQuestion mesh_question(const FitsQuestion& asked) {
+  MeshQuestion question = usual_mesh();
+  question.zero = {0, 1, 3};
+  question.allocator = asked.allocator;
+  MeshRun& run = question.run;
+  run.optimizer = asked.optimizer;
+  run.architecture = read_architecture(asked.model);
+  if (asked.sequence) run.architecture.sequence = *asked.sequence;
+  if (run.architecture.sequence == 0)
+    throw ConfigError({asked.model.string()},
+                      "the model leaves open how long its sequences are; add --sequence 8192");
+  run.global_batch =
+      asked.batch.value_or(std::max<std::int64_t>(1, kTokens / run.architecture.sequence));
+  return question;
+}
+
+FitsAnswer fits_of_meshes(const FitsQuestion& asked, std::size_t threads,
+                          const std::function<void(const FitRow&)>& done) {
+  MeshQuestion question = mesh_question(asked);
+  FitsAnswer answer{.rows = {}, .unit = "tokens", .what = {}};
+  answer.what = question.run.architecture.name + ": " + std::to_string(question.run.global_batch) +
+                " sequences of " + std::to_string(question.run.architecture.sequence) +
+                " tokens a step; bf16, optimizer " + to_string(asked.optimizer) +
+                "; estimated, of the fastest mesh that fits";
+  for (std::size_t c = 0; c < asked.clusters.size(); ++c) {
+    const Network network = load_hosts(asked.clusters[c]);
+    std::vector<std::int64_t> devices = asked.devices;
+    if (devices.empty()) devices = {network.devices_per_host};
+    for (const std::int64_t count : devices) {
+      question.devices = count;
+      answer.rows.push_back(
+          fit_of_mesh(cluster_name(asked.clusters[c]), question, network, threads));
+      answer.rows.back().price = price_of(asked, c);
+      if (done) done(answer.rows.back());
+    }
+  }
+  return answer;
+}
+
+/// One pipeline of the model on so many devices of the cluster.
+FitRow fit_of_pipeline(const FitsQuestion& asked, const Model& model, const Cluster& cluster,
+                       const std::string& name, std::int64_t devices, std::int64_t microbatches,
+                       std::size_t threads) try {
+  FitRow row{.cluster = name, .devices = devices};
+  Request request{.devices = static_cast<std::size_t>(devices),
+                  .microbatches = static_cast<std::size_t>(microbatches),
+                  .model = {},
+                  .training = {.precision = Precision::Bf16Amp, .optimizer = asked.optimizer},
+                  .plan = {.iterations = kEffort},
+                  .baselines = {},
+                  .select_by = {}};
+  const Planned planned = plan(model, cluster, request, {.threads = threads, .progress = {}});
+  const Contestant& best = planned.contestants.front();
+  row.lack = best.possible() && !best.fits() ? "no plan fits" : best.reason;
+  if (!row.lack.empty()) return row;
+  row.step = step_time(best.predicted());
+  row.rate =
+      static_cast<double>(microbatches * planned.layers->microbatch_size) / seconds(row.step);
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t r = 0; r < best.plan.peak_memory.size(); ++r) {
+    const Bytes held = best.plan.peak_memory[r];
+    const std::int64_t left = best.memory_limit[r].value - held.value;
+    if (left >= least) continue;
+    least = left;
+    row.allocated = best.plan.peak_memory[r], row.reserved = held, row.limit = best.memory_limit[r];
+  }
+  row.plan = name_of(best.plan);
+  return row;
+} catch (const ConfigError& error) {
+  return {.cluster = name, .devices = devices, .lack = error.what()};
+}
+
+FitsAnswer fits_of_pipelines(const FitsQuestion& asked, std::size_t threads,
+                             const std::function<void(const FitRow&)>& done) {
+  const Model model = load_model(asked.model);
+  std::vector<Cluster> clusters;
+  std::int64_t most = 1;
+  for (const auto& file : asked.clusters) {
+    clusters.push_back(load_cluster(file));
+    const auto all = static_cast<std::int64_t>(clusters.back().devices());
+    for (const std::int64_t count : asked.devices) most = std::max(most, std::min(count, all));
+    if (asked.devices.empty()) most = std::max(most, all);
+  }
+  const std::int64_t microbatches = asked.batch.value_or(4 * most);
+  FitsAnswer answer{.rows = {}, .unit = "samples", .what = {}};
+  answer.what = asked.model.stem().string() + ": " + std::to_string(microbatches) +
+                " microbatches a step; bf16_amp, optimizer " + to_string(asked.optimizer) +
+                "; one pipeline, simulated";
+  for (std::size_t c = 0; c < clusters.size(); ++c) {
+    std::vector<std::int64_t> devices = asked.devices;
+    if (devices.empty()) devices = {static_cast<std::int64_t>(clusters[c].devices())};
+    for (const std::int64_t count : devices) {
+      answer.rows.push_back(fit_of_pipeline(asked, model, clusters[c],
+                                            cluster_name(asked.clusters[c]), count, microbatches,
+                                            threads));
+      answer.rows.back().price = price_of(asked, c);
+      if (done) done(answer.rows.back());
+    }
+  }
+  return answer;
+}
+
+}  // namespace
+
+std::filesystem::path file_named(const std::string& name, const std::string& folder) {
+  const std::filesystem::path in_configs = std::filesystem::path("configs") / folder;
+  for (const std::filesystem::path& file :
+       {std::filesystem::path(name), in_configs / name, in_configs / (name + ".yaml")})
+    if (std::filesystem::is_regular_file(file)) return file;
+  throw ConfigError({}, "there is no file \"" + name + "\", nor \"" +
+                            (in_configs / (name + ".yaml")).string() +
+                            "\"; name a file, or start where configs/ is");
+}
+
+FitsAnswer fits(const FitsQuestion& question, std::size_t threads,
+                const std::function<void(const FitRow&)>& done) {
+  return is_architecture(question.model) ? fits_of_meshes(question, threads, done)
+                                         : fits_of_pipelines(question, threads, done);
+}
+
+}  // namespace pfeife
