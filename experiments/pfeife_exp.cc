@@ -447,7 +447,8 @@ int answer_fits(const std::vector<std::string>& arguments) {
 }
 
 /// Chooses a mesh and prints why: the experiment of its pipeline; nothing if none fits.
-std::optional<Experiment> plan_mesh(const ParallelConfig& config, CommandLine& line) {
+std::optional<Experiment> plan_mesh(const ParallelConfig& config, CommandLine& line,
+                                    Inputs& inputs) {
   if (line.sweep.out.empty()) line.sweep.out = std::filesystem::path("results") / config.name;
   const MeshAnswer answer = choose_mesh(config, line.sweep.jobs, line.sweep.quiet);
   std::cout << mesh_table(config.asked.mesh->question, answer, config.asked.mesh->network,
@@ -460,7 +461,7 @@ std::optional<Experiment> plan_mesh(const ParallelConfig& config, CommandLine& l
     return std::nullopt;
   }
   std::cout << "\none pipeline of it, planned and simulated (" << pipeline->string() << ")\n";
-  return pipeline_experiment(config, answer.priced.front().run, line.sweep.out);
+  return mesh_experiment(config, answer.priced.front().run, line.sweep.out, inputs);
 }
 
 /// A config that lists numbers of devices: a row for each, with its files in "devices=N".
@@ -500,7 +501,7 @@ int run(int argc, char** argv) {
     return line->asks_if_it_measures ? 1 : compare_devices(counts, *line, rules_of(inputs));
   if (const auto parallel = read_parallel(line->config, line->settings, rules_of(inputs))) {
     if (line->asks_if_it_measures) return 1;
-    pipeline = plan_mesh(*parallel, *line);
+    pipeline = plan_mesh(*parallel, *line, inputs);
     if (!pipeline) return 3;
   }
   Experiment experiment = pipeline

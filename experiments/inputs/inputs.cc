@@ -107,9 +107,20 @@ const Cluster& Inputs::cluster(const CaseConfig& config) {
   return clusters_.emplace(key, as_measured(as_calibrated(config), config)).first->second;
 }
 
+std::string Inputs::model_key(const CaseConfig& config) {
+  return layers_key(config.model, model_use(config)) + "\n" +
+         key_of(config.cluster, replaced(config));
+}
+
+void Inputs::know(const CaseConfig& pipeline, Layers layers, Cluster cluster) {
+  layers.digest = file_digest(pipeline.model.file);
+  cluster.file = pipeline.cluster.string(), cluster.digest = file_digest(pipeline.cluster);
+  clusters_.insert_or_assign(key_of(pipeline.cluster, pipeline.cluster_set), std::move(cluster));
+  models_.insert_or_assign(model_key(pipeline), LayersAndWork{std::move(layers), {}});
+}
+
 const LayersAndWork& Inputs::model(const CaseConfig& config) {
-  const std::string key =
-      layers_key(config.model, model_use(config)) + "\n" + key_of(config.cluster, replaced(config));
+  const std::string key = model_key(config);
   const auto found = models_.find(key);
   if (found != models_.end()) return found->second;
   return models_.emplace(key, read_model(config, as_calibrated(config))).first->second;

@@ -35,6 +35,9 @@ class Inputs {
   const Cluster& as_calibrated(const CaseConfig& config);
   /// The same as the case's pipeline has it, as_measured().
   const Cluster& cluster(const CaseConfig& config);
+  /// What the files of a mesh's pipeline hold, which are for people and for those who judge its
+  /// plans: they are not read.
+  void know(const CaseConfig& pipeline, Layers layers, Cluster cluster);
   /// What is replaced in the cluster's file, its calibration included.
   Replaced replaced(const CaseConfig& config);
 
@@ -56,6 +59,7 @@ class Inputs {
 
  private:
   const Cluster& read(const std::filesystem::path& file, const Replaced& replaced);
+  std::string model_key(const CaseConfig& config);
   const LayersAndWork& model(const CaseConfig& config);
   const std::string& file_digest(const std::filesystem::path& file);
 

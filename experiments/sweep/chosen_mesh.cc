@@ -4,9 +4,12 @@
 
 #include "experiments/show/mesh_table.h"
 #include "experiments/show/progress.h"
+#include "planner/inputs/read_layers.h"
 #include "planner/io/cluster/mesh_file.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/plan/mesh_export.h"
+#include "planner/ir/request/pipeline.h"
+#include "planner/mesh/mesh_price.h"
 
 namespace pfeife {
 
@@ -39,6 +42,15 @@ std::optional<std::filesystem::path> write_mesh(const ParallelConfig& config,
   const std::filesystem::path file = out / (config.name + ".yaml");
   write_file(file, pipeline_config(config, run));
   return file;
+}
+
+Experiment mesh_experiment(const ParallelConfig& config, const MeshRun& run,
+                           const std::filesystem::path& out, Inputs& inputs) {
+  Experiment experiment = pipeline_experiment(config, run, out);
+  const Network& network = config.asked.mesh->network;
+  inputs.know(experiment.cases.front(), pipeline_layers(pipeline_run(run), network),
+              pipeline_cluster(run, network));
+  return experiment;
 }
 
 }  // namespace pfeife

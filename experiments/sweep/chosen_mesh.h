@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "experiments/inputs/inputs.h"
 #include "planner/io/experiment/parallel_config.h"
 #include "planner/mesh/mesh_search.h"
 
@@ -19,5 +20,10 @@ MeshAnswer choose_mesh(const ParallelConfig& config, std::size_t threads, bool q
 std::optional<std::filesystem::path> write_mesh(const ParallelConfig& config,
                                                 const MeshAnswer& answer,
                                                 const std::filesystem::path& out);
+
+/// The experiment of its pipeline, with the files that write_mesh() has written into `out`;
+/// `inputs` has its layers and devices from the mesh itself.
+Experiment mesh_experiment(const ParallelConfig& config, const MeshRun& run,
+                           const std::filesystem::path& out, Inputs& inputs);
 
 }  // namespace pfeife
