@@ -1,4 +1,4 @@
-#include "planner/search/orders/row_memory.h"
+#include "tests/proofs/row_memory.h"
 
 #include <algorithm>
 

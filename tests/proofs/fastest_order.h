@@ -13,7 +13,7 @@
 
 #include <optional>
 
-#include "planner/search/orders/row_memory.h"
+#include "tests/proofs/row_memory.h"
 
 namespace pfeife {
 
