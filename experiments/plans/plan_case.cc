@@ -135,7 +135,7 @@ EvaluatedCase plan_case(const CaseInputs& inputs, const LayersOf& layers_of, std
   const LayersOf layers_of_plan = [&](const Request& config) {
     Request of_plan = config;
     if (published) of_plan.calibration.clear();
-    return layers_of(of_plan);
+    return layers_of ? layers_of(of_plan) : nullptr;
   };
   const auto started = std::chrono::steady_clock::now();
   CaseInputs settled = inputs;
