@@ -204,6 +204,7 @@ std::optional<std::size_t> with_less_memory(std::span<const Evaluation> planned,
     return fullness(plan.plan.peak_memory, plan.memory_limit);
   };
   const std::size_t found = select(planned, select_by, kNearlyAsFast);
+  if (found == chosen) return std::nullopt;
   const bool saves = full(planned[found]) <= (1 - kMuchLessMemory) * full(planned[chosen]);
   return planned[chosen].fits() && saves ? std::optional(found) : std::nullopt;
 }

@@ -40,7 +40,7 @@ PlanInputs read_plan_inputs(const Plan& plan, const std::filesystem::path& folde
                         "is not the file that the plan was made from (another digest)");
   };
   const auto& known = linear_orders();
-  if (model.format == ModelFormat::Pt2 &&
+  if (model.format == ModelFormat::Pt2 && plan.linear_order != kCapturedInBlocks &&
       std::ranges::find(known, plan.linear_order) == known.end())
     throw ConfigError({}, "no order of layers is called '" + plan.linear_order + "'");
   PlanInputs inputs;

@@ -79,7 +79,7 @@ TEST_F(Choices, TheOrderOfTheLayersIsPartOfThePlan) {
                    "--set", "plan.cuts_at=layers"})
                   .code,
               0);
-    best = std::min(best, std::stod(result(order, "planned", "estimate_ms")));
+    best = std::min(best, std::stod(result(order, "planned", "simulate_ms")));
     const std::string folder = std::string(order) + "/devices=2,microbatches=8/planned";
     EXPECT_THAT(read(folder + "/plan.yaml"), HasSubstr(std::string("order: \"") + order + "\"\n"));
     // A plan says its order to those who take it.
@@ -91,7 +91,7 @@ TEST_F(Choices, TheOrderOfTheLayersIsPartOfThePlan) {
     EXPECT_EQ(read(again + "/devices=2,microbatches=8/planned/schedule.csv"),
               read(folder + "/schedule.csv"));
   }
-  EXPECT_EQ(std::stod(result("open", "planned", "estimate_ms")), best);
+  EXPECT_EQ(std::stod(result("open", "planned", "simulate_ms")), best);
   EXPECT_THAT(outcome.out, HasSubstr(" order: "));
 }
 
