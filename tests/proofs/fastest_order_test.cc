@@ -1,5 +1,5 @@
 // The fastest of all orders of tiny tables, memory tight or not, against trying them one by one.
-#include "tests/proofs/fastest_order.h"
+#include "planner/search/orders/fastest_order.h"
 
 #include <gtest/gtest.h>
 

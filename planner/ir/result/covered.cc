@@ -64,7 +64,9 @@ std::string to_string(const std::vector<Covered>& covered) {
 
 std::string to_string(const Uncertified& uncertified) {
   std::vector<std::string> parts;
-  if (!uncertified.any_order.empty()) parts.push_back(every_order_of(uncertified.any_order));
+  if (!uncertified.any_order.empty())
+    parts.push_back(every_order_of(uncertified.any_order) +
+                    (uncertified.in_turn ? ", microbatches in turn (all were tried)" : ""));
   if (uncertified.microbatch_sizes.size() > 1)
     parts.push_back("the other microbatch sizes of the global batch: " +
                     joined(uncertified.microbatch_sizes, ", "));

@@ -31,6 +31,7 @@ struct Covered {
 /// What a bound holds for besides, of which no certificate speaks.
 struct Uncertified {
   std::set<std::string> any_order = {};  ///< families, as Covered::any_order
+  bool in_turn = false;                  ///< their microbatches in turn: all orders were tried
   std::set<std::int64_t> microbatch_sizes = {};
   std::set<std::string> layer_orders = {};
   bool device_orders = false;

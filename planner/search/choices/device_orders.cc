@@ -9,7 +9,7 @@
 #include "planner/ir/basics/parallel.h"
 #include "planner/search/cuts/local_search.h"
 #include "planner/search/cuts/min_max.h"
-#include "planner/search/orders/order_builder.h"
+#include "planner/search/orders/every_order.h"
 
 namespace pfeife {
 namespace {

@@ -10,7 +10,7 @@
 #include "planner/search/choices/sent_time.h"
 #include "planner/search/cuts/cut_moves.h"
 #include "planner/search/orders/built_orders.h"
-#include "planner/search/orders/order_builder.h"
+#include "planner/search/orders/every_order.h"
 #include "planner/search/price/price.h"
 #include "planner/search/search.h"
 

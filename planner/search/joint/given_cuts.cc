@@ -7,6 +7,7 @@
 #include "planner/ir/basics/parallel.h"
 #include "planner/search/joint/joint_outcome.h"
 #include "planner/search/orders/built_orders.h"
+#include "planner/search/orders/every_order.h"
 #include "planner/search/price/lack.h"
 #include "planner/search/price/pareto.h"
 
@@ -36,9 +37,9 @@ void certify(const Problem& listed, const std::vector<AnyOrder>& any_order, Answ
         std::make_shared<Certificate>(certificate_of(listed, bound, std::move(proofs)));
 }
 
-/// What no plan of these cuts is faster than.
-void prove(const Problem& problem, const Tried& tried, const SearchOptions& options,
-           Answer& outcome) {
+/// What no plan of these cuts is faster than. `every`: [schedule] what came of all its orders.
+void prove(const Problem& problem, const Tried& tried, const std::vector<EveryOrder>& every,
+           const SearchOptions& options, Answer& outcome) {
   const bool nothing_fits = outcome.infeasible && outcome.infeasible->proven;
   if (outcome.plans.empty() && !nothing_fits) return;
   const Layers layers = cut_only_at(*problem.cuts, problem.layers);
@@ -51,7 +52,8 @@ void prove(const Problem& problem, const Tried& tried, const SearchOptions& opti
   for (std::size_t i = 0; i < tried.size(); ++i) {
     if (!tried[i]) continue;
     if (is_built(problem.schedules[i])) {
-      if (!nothing_fits) any_order.emplace_back(model, listed, problem.schedules[i]);
+      if (!nothing_fits)
+        any_order.emplace_back(model, listed, problem.schedules[i]).raise(every[i].bound);
       continue;
     }
     listed.schedules.push_back(problem.schedules[i]);
@@ -69,6 +71,22 @@ void prove(const Problem& problem, const Tried& tried, const SearchOptions& opti
   }
   if (options.certificate && problem.memory_rule == MemoryRule::Lifetimes)
     certify(listed, any_order, outcome);
+}
+
+/// [schedule] The best of all its orders where they are few.
+std::vector<EveryOrder> try_all_orders(const CutModel& model, const Problem& problem,
+                                       const Tried& tried) {
+  std::vector<EveryOrder> every(tried.size());
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto& one : tried)
+    if (one) best = std::min(best, one->best_time());
+  for (std::size_t i = 0; i < tried.size(); ++i) {
+    const ScheduleSpec& spec = problem.schedules[i];
+    if (!tried[i] || !is_built(spec) || !may_try_every_order(model, problem, spec)) continue;
+    every[i] = try_every_order(model, problem, spec, best);
+    if (every[i].faster) best = static_cast<double>(every[i].faster->estimate.count());
+  }
+  return every;
 }
 
 }  // namespace
@@ -90,6 +108,7 @@ Answer choose_schedule(const Problem& problem, const SearchOptions& options,
     tried[i] = std::make_unique<Candidates>(model, problem, problem.schedules[i]);
     tried[i]->offer(*cuts, tried[i]->time(*cuts));
   });
+  const std::vector<EveryOrder> every = try_all_orders(model, problem, tried);
   for (std::size_t i = 0; i < tried.size(); ++i) {
     const ScheduleSpec& spec = problem.schedules[i];
     if (!tried[i]) {
@@ -100,6 +119,10 @@ Answer choose_schedule(const Problem& problem, const SearchOptions& options,
       continue;
     }
     outcome.candidates += tried[i]->evaluated();
+    if (every[i].faster) {
+      outcome.plans.push_back(*every[i].faster);
+      continue;
+    }
     if (tried[i]->best()) {
       outcome.plans.push_back(*tried[i]->best());
       if (is_built(spec)) outcome.plans.back().order = tried[i]->schedule();
@@ -136,7 +159,7 @@ Answer choose_schedule(const Problem& problem, const SearchOptions& options,
           return !is_built(spec) || one_microbatch(problem, spec, search).nothing_fits;
         });
   }
-  prove(problem, tried, options, outcome);
+  prove(problem, tried, every, options, outcome);
   return outcome;
 }
 

@@ -135,9 +135,11 @@ void add_any_order(const std::vector<AnyOrder>& any_order, Answer& outcome) {
   Bound& bound = *outcome.bound;
   double any = kInfinite, by_rows = kInfinite;
   std::set<std::string> families;
+  bool tried_all = false;
   for (const AnyOrder& one : any_order) {
     any = std::min(any, one.bound()), by_rows = std::min(by_rows, one.bound_by_rows());
     families.insert(one.spec().family);
+    tried_all = tried_all || one.tried_all();
   }
   if (any == kInfinite) return;
   const Nanoseconds least{static_cast<std::int64_t>(any)};
@@ -150,8 +152,9 @@ void add_any_order(const std::vector<AnyOrder>& any_order, Answer& outcome) {
   }
   bound.time = std::min(bound.time, least);
   const bool proven = by_rows >= static_cast<double>(bound.time.count());
-  covered.any_order = families;
-  if (!proven && !built) outcome.uncertified.any_order = families;
+  if (proven || !tried_all) covered.any_order = families;
+  if (!proven && (tried_all || !built))
+    outcome.uncertified.any_order = families, outcome.uncertified.in_turn = tried_all;
   // A certificate speaks of them only if it then proves no less of the others.
   if (proven || built)
     for (const AnyOrder& one : any_order) bound.schedules.push_back(one.spec());

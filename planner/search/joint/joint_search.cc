@@ -70,7 +70,7 @@ std::span<const JointSearch::TimedStep> JointSearch::steps_of_span() {
 
 std::span<const JointSearch::TimedStep> JointSearch::last_steps() {
   static constexpr std::array steps{
-      TimedStep{"bound any order", &JointSearch::bound_any_order},
+      TimedStep{"try all orders", &JointSearch::try_all_orders},
   };
   return steps;
 }

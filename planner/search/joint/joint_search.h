@@ -48,6 +48,7 @@ class JointSearch {
   void anneal_run(Contender& c, AnnealingRun run);
   void share_cuts();
   void build_orders();
+  void try_all_orders();
   bool may_build_faster(std::size_t i) const;
   bool may_find_faster() const;
   // joint_search_proofs.cc

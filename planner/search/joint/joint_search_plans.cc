@@ -7,6 +7,7 @@
 #include "planner/search/bound/stage_bound.h"
 #include "planner/search/cuts/start_cuts.h"
 #include "planner/search/joint/joint_search.h"
+#include "planner/search/orders/every_order.h"
 #include "planner/search/price/numbers.h"
 
 namespace pfeife {
@@ -218,6 +219,21 @@ void JointSearch::build_orders() {
     built_[i] = by_itself_[i].result();
     add(from_others_[i].result(), built_[i]);
   }
+}
+
+/// Where they are few. The bounds of any order then say so.
+void JointSearch::try_all_orders() {
+  std::vector<double> bounds(built_.size());
+  for (std::size_t i = 0; i < built_.size(); ++i) {
+    if (!may_build_faster(i) || !may_try_every_order(model_, problem_, to_build_[i])) continue;
+    const EveryOrder every = try_every_order(model_, problem_, to_build_[i], best_time());
+    if (every.faster) add(*every.faster, built_[i]);
+    bounds[i] = every.bound;
+  }
+  bound_any_order();
+  for (AnyOrder& one : any_order_)
+    one.raise(bounds[static_cast<std::size_t>(std::ranges::find(to_build_, one.spec()) -
+                                              to_build_.begin())]);
 }
 
 /// Whether to build orders of a schedule for the costs: not if it is known to have no plan, or no

@@ -5,7 +5,6 @@
 #include "planner/cost/estimate/evaluate.h"
 #include "planner/cost/estimate/memory.h"
 #include "planner/cost/stages/stage_costs.h"
-#include "planner/ir/judge/validate.h"
 #include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 #include "planner/schedules/order_clock.h"
@@ -129,10 +128,6 @@ std::unique_ptr<Candidates> OrderBuilder::build_for(const Cuts& cuts,
     }
     if (fits) return candidates;
   }
-}
-
-bool runs_on_a_chain(const Schedule& compute_only) {
-  return validate(compute_only, requirements_of(compute_only, false)).empty();
 }
 
 }  // namespace pfeife

@@ -51,8 +51,4 @@ class OrderBuilder {
   OrderMemo& memo_;
 };
 
-/// The order also runs where every stage waits for its neighbours, as it may on other cuts: not if
-/// stages without a link come in another order.
-bool runs_on_a_chain(const Schedule& compute_only);
-
 }  // namespace pfeife

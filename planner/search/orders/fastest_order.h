@@ -13,7 +13,7 @@
 
 #include <optional>
 
-#include "tests/proofs/row_memory.h"
+#include "planner/search/orders/row_memory.h"
 
 namespace pfeife {
 

@@ -1,4 +1,4 @@
-#include "tests/proofs/fastest_order.h"
+#include "planner/search/orders/fastest_order.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "tests/proofs/row_memory.h"
+#include "planner/search/orders/row_memory.h"
 
 #include <algorithm>
 
