@@ -651,7 +651,7 @@ TEST(Reference, ARowHasKeyValuesDefaultAndMeaning) {
             "| `training.optimizer` | `sgd`, `momentum`, `momentum_bf16`, `adam`, `adamw`, "
             "`adam_8bit`, `adafactor`, `lion`, `muon`, or `{state_bytes: 1.5, traffic_bytes: 15}` "
             "| `adam` | its state is part of the memory, its time part of the step: "
-            "[optimizers](#optimizers) |\n");
+            "[optimizers](optimizers.md) |\n");
   for (const FieldRow& row : experiment_keys().rows("")) {
     EXPECT_FALSE(row.values.empty() || row.usual.empty() || row.about.empty()) << row.key;
   }

@@ -142,7 +142,7 @@ TEST(Alternatives, AreComparedByTheTimesThatTheCallerKnows) {
   EXPECT_EQ(found.best, 0U);
   EXPECT_EQ(why_not(found, 1),
             (Reason{.why = Why::Slower, .slower = Nanoseconds{40}, .by = SelectBy::Simulate}));
-  EXPECT_EQ(found.outcome.bound->time, Nanoseconds{60}) << "a bound is of estimates";
+  EXPECT_EQ(found.outcome.bound->time, Nanoseconds{70}) << "a bound is of estimates";
 }
 
 // All with an effort of 30, the best two with a fourth of 400, the best of all with 400.

@@ -103,7 +103,7 @@ const FieldList<MeshQuestion>& mesh_training_fields() {
       field("microbatch_size", &Question::microbatch_size, sizes<std::int64_t>(1, kMost, {}),
             "sequences of a microbatch of one replica"),
       of_run("optimizer", &MeshRun::optimizer, optimizer_kind(), "state, time")
-          .with_values("an [optimizer](keys.md#optimizers)"),
+          .with_values("an [optimizer](optimizers.md)"),
       of_part(&Question::run, of_part(&MeshRun::architecture,
                                       field("sequence", &Architecture::sequence,
                                             whole<std::int64_t>(1, kMost), "tokens of a sequence")))
