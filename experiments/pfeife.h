@@ -146,9 +146,9 @@ struct PlannedStages {
   Graph graph;       ///< of one microbatch, its nodes in the plan's order
   GraphSplit split;  ///< by cuts after Plan::cut_nodes; blocks that are recomputed: block_nodes
 };
-/// Of one of the contestants. `planned` must have been found by plan() or load_plan(), of an
-/// archive. Errors: ConfigError of a model that has layers alone; RuntimeFault if there is no such
-/// plan.
+/// What runs in which stage of one of the contestants. `planned` must have been found by plan() or
+/// load_plan(), of an archive. Errors: ConfigError of a model that has layers alone; RuntimeFault
+/// if there is no such plan.
 PlannedStages stages_of(const Planned& planned, std::size_t contestant = 0);
 
 /// The figures of every plan beside one another, with why and what would help: what a table shows.

@@ -48,7 +48,7 @@ headers=$prefix/include/pfeife
     [[ $example ]] || { echo "$header does not open with an example" >&2 && exit 1; }
     printf 'void in_%s(pfeife::Model model, pfeife::Cluster cluster, pfeife::Planned planned, pfeife::Trace trace) {\n' "${header//[^a-z]/_}"
     printf 'using namespace pfeife;\n{\n%s\n}\n}\n' "$example"
-  done < <(echo pfeife.h && echo planner/schedules/families.h && sed -n 's,^#include "\(.*\)",\1,p' "$headers/pfeife.h")
+  done < <({ echo pfeife.h && echo planner/schedules/families.h && sed -n 's,^#include "\(.*\)",\1,p' "$headers/pfeife.h"; } | sort -u)
 } >examples.cc
 # shellcheck disable=SC2086
 c++ -std=c++20 -fsyntax-only examples.cc $flags

@@ -142,7 +142,7 @@ std::vector<std::pair<std::string, Priced>> handed_plans(const CaseInputs& input
   return found;
 }
 
-/// Those that were not found here are candidates like the others.
+/// Plans that were not found here are candidates like the others.
 void add_handed(EvaluatedCase& plans) {
   Answer& answer = plans.answer;
   std::erase_if(plans.handed, [&](const auto& handed) {

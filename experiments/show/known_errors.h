@@ -17,9 +17,10 @@ struct KnownError {
   std::string of;  ///< "meshes of A100"
 };
 
-/// Of meshes on such devices: A100 or H100, by their peak in half precision; else of both.
+/// What is known of meshes on such devices: A100 or H100, by their peak in half precision; else of
+/// both.
 KnownError error_of_meshes(const DeviceKind& kind);
-/// Of pipelines whose times follow from published figures of the devices.
+/// What is known of pipelines whose times follow from published figures of the devices.
 KnownError error_of_pipelines();
 
 /// "steps of published meshes of A100 were 6 % shorter to 32 % longer than predicted so (76 runs)".

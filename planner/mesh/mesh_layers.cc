@@ -141,7 +141,7 @@ class StateDivision {
     Bytes parameter, gradient, state;
     Nanoseconds reduction{0}, wire{0}, update{0};
   };
-  /// Of a parameter with its state and update undivided.
+  /// The parts of a parameter whose state and update are undivided.
   Parts of(const LayerParameter& parameter, bool experts) const {
     const Kind& kind = kinds_[experts ? 1 : 0];
     const std::int64_t count = parameter.bytes.value / element_size(run_.type).value;

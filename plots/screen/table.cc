@@ -46,7 +46,7 @@ std::string fitting_name(std::string name, std::string_view mark, std::size_t mo
 struct Table {
   std::vector<GridColumn> columns;
   std::vector<GridRow> rows;
-  std::size_t name = 0;               ///< which column has the plans' names
+  std::size_t name = 0;                                ///< which column has the plans' names
   std::map<std::size_t, std::string_view> marks = {};  ///< [row] behind its plan's name
 };
 
@@ -110,8 +110,7 @@ void fit(Table& table, std::size_t width) {
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
     GridRow& row = table.rows[r];
     if (row.cells.size() > table.name)
-      row.cells[table.name].text =
-          fitting_name(row.cells[table.name].text, table.marks[r], most);
+      row.cells[table.name].text = fitting_name(row.cells[table.name].text, table.marks[r], most);
     if (row.cells.size() == 1) row.cells[0].text = clipped(row.cells[0].text, width - 1);
   }
   for (GridRow& row : table.rows) {

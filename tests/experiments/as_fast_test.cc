@@ -89,7 +89,7 @@ TEST_F(AsFast, AProgramAsksForTheSame) {
   EXPECT_THROW(plan(model, cluster, request), RefusedWish);
 }
 
-/// Of everything that planning a small case looked at and that fits.
+/// Everything that planning a small case looked at and that fits.
 TEST(AsFastPlans, NoneThatCountsAsFastNeedsLessThanTheChosen) {
   std::size_t slower = 0;
   for (unsigned seed = 0; seed < 6; ++seed) {

@@ -31,7 +31,7 @@ struct LayerTensors {
   std::vector<Tensor> sent;        ///< in F, once for each receiver
   Bytes saved{0}, weight_saved{0};
   std::vector<std::size_t> parameters;
-  // Of a recomputed block.
+  // The node is in a recomputed block.
   bool recomputed = false, ends_block = false;
   std::size_t block_begin = 0;
   std::vector<Tensor> inner_made, inner_let_go, inner_held_for_w;
@@ -66,7 +66,7 @@ class TensorsOfLayers {
   Tensor tensor(const LayerStorage& storage, std::size_t number) const {
     return {storage.value ? *storage.value : layers_.values.size() + number, storage.bytes};
   }
-  /// Of each stage that saves it: from its maker, or its first saver, to the first saver's
+  /// For each stage that saves it: from its maker, or its first saver, to the first saver's
   /// backward.
   void add_kept(const LayerStorage& storage, std::size_t number) {
     const Tensor kept = tensor(storage, number);

@@ -31,7 +31,7 @@ NodeEffects effects_of_row(const Node& node, const OperatorTraits* traits) {
   if (inputs.empty() || memory == Memory::Fresh) return effects;
   if (memory == Memory::ViewIfIdle && effects.random) return effects;
   if (memory == Memory::InPlace) effects.writes.push_back(inputs.front());
-  // Of a list each tensor goes with the output of its number.
+  // Each tensor of a list goes with the output of its number.
   const bool listed = std::holds_alternative<std::vector<ValueId>>(node.arguments.front().value);
   for (std::size_t i = 0; i < node.outputs.size(); ++i)
     effects.aliases.emplace_back(listed && i < inputs.size() ? inputs[i] : inputs.front(),

@@ -22,7 +22,7 @@ struct MeshFile {
 
 /// The axes of a mesh, neighbours first, each once.
 Kind<std::array<Axis, kAxes>> axis_order();
-/// Of parameters and activations.
+/// The type of parameters and activations.
 Kind<DType> mesh_precision();
 
 /// The run as one pipeline of it is planned (pipeline_run()). Errors: ConfigError with the place,

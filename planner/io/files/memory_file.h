@@ -16,7 +16,7 @@ class MemoryFile {
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
-  /// Of this process alone, as long as this lives.
+  /// The path holds in this process alone, as long as this lives.
   std::filesystem::path path() const;
   /// Whether the path is that of a file in memory.
   static bool is_one(const std::filesystem::path& path);

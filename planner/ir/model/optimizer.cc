@@ -67,7 +67,7 @@ bool is_stack_of_matrices(const std::vector<std::int64_t>& sizes) {
   return sizes.size() == 2 || sizes.size() == 3;
 }
 
-/// Of each matrix of m x n, m <= n, each step: X X', its square, and the result times X.
+/// Each matrix of m x n, m <= n, takes in each step: X X', its square, and the result times X.
 std::vector<OptimizerProduct> newton_schulz(const std::vector<std::int64_t>& sizes) {
   const auto [m, n] = std::minmax(sizes[sizes.size() - 2], sizes.back());
   if (m == 0) return {};

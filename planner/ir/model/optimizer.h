@@ -33,7 +33,7 @@ struct Optimizer {
 std::string to_string(const Optimizer& optimizer);
 /// All of the table.
 std::vector<Optimizer> known_optimizers();
-/// Those that pfeife-run has.
+/// The optimizers that pfeife-run has.
 std::vector<Optimizer> runnable_optimizers();
 
 /// A product of matrices in bf16, done so often.
@@ -54,8 +54,9 @@ enum class Masters {
   Fp32,  ///< in 16 bits, with fp32 gradients and, unless the optimizer does without, fp32 copies
 };
 
-/// Of a parameter with `sizes` and elements of `element` bytes. `hidden`: of a hidden layer, which
-/// Muon treats by products if it is a matrix, or a stack of matrices, and else as AdamW does.
+/// The step of a parameter with `sizes` and elements of `element` bytes. `hidden`: of a hidden
+/// layer, which Muon treats by products if it is a matrix, or a stack of matrices, and else as
+/// AdamW does.
 OptimizerWork optimizer_work(const Optimizer& optimizer, const std::vector<std::int64_t>& sizes,
                              Bytes element, bool hidden = true, Masters masters = Masters::None);
 

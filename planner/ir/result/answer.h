@@ -92,8 +92,8 @@ struct Answer : RecordedAnswer {
   /// The best of every schedule that has a plan; best first. `plans` are the first of them. Empty
   /// once a simulator has chosen among them.
   std::vector<Priced> all;
-  /// Among all plans that were judged and are nearly as fast as the best of their schedule, or whose
-  /// order is built, those that are both slower and fuller than none; the fastest first.
+  /// Among all plans that were judged and are nearly as fast as the best of their schedule, or
+  /// whose order is built, those that are both slower and fuller than none; the fastest first.
   std::vector<Priced> front;
   std::optional<Infeasible>
       infeasible;  ///< set iff plans is empty and some schedule could be built

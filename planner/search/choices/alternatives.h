@@ -43,8 +43,8 @@ struct BestAlternative {
 struct SearchCount {
   std::size_t brief = 0, full = 0;
 };
-/// Of the problems that look best, so many are searched with a fourth of the effort (0 = none), and
-/// then so many with all of it.
+/// How many of the problems that look best are searched with a fourth of the effort (0 = none), and
+/// then how many with all of it.
 struct Finals {
   std::size_t short_ones = 0, full = 4;
 };

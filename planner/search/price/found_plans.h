@@ -17,7 +17,7 @@ class FoundPlans {
 
   explicit FoundPlans(std::vector<Bytes> memory_limit) : memory_limit_(std::move(memory_limit)) {}
   const std::optional<Priced>& best() const { return best_; }
-  /// Of all plans that were kept or near, those that are both slower and fuller than none; the
+  /// The plans, of all that were kept or near, that are both slower and fuller than none; the
   /// fastest first.
   const std::vector<Priced>& front() const { return front_; }
   const Cuts& best_cuts() const { return best_cuts_; }

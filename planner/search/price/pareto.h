@@ -7,7 +7,7 @@
 
 namespace pfeife {
 
-/// Those of `plans` that no other one beats in step time and fullness at once, the fastest first;
+/// The plans that no other one beats in step time and fullness at once, the fastest first;
 /// of equal ones the first. `memory_limit`: [rank].
 std::vector<Priced> pareto_front(std::vector<Priced> plans, const std::vector<Bytes>& memory_limit);
 
