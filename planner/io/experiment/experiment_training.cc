@@ -43,8 +43,9 @@ const FieldList<StepSettings>& training_fields() {
   static const FieldList<StepSettings> fields = {
       field("precision", &Step::precision, word(precisions()), "of products; parameters are `fp32`")
           .always(),
-      field("optimizer", &Step::optimizer, optimizer_kind(),
-            "its state is part of the memory, its time part of the step: [optimizers](optimizers.md)")
+      field(
+          "optimizer", &Step::optimizer, optimizer_kind(),
+          "its state is part of the memory, its time part of the step: [optimizers](optimizers.md)")
           .always(),
       field("clip_norm", &Step::clip_norm, norm(),
             "largest norm of all gradients together: [clipping](#clipping)")
