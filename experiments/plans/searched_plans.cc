@@ -174,7 +174,6 @@ std::string uncuttable(const Problem& problem, bool reference) {
 constexpr double kWorthLeavingBlocks = 0.99;  ///< of the step between blocks
 constexpr std::size_t kTriedElsewhere = 4;    ///< of its schedules, to know what blocks cost
 constexpr std::size_t kShareElsewhere = 4;    ///< of the effort, a fourth
-constexpr std::size_t kTimedElsewhere = 12;   ///< plans that are simulated to compare cuts
 
 /// Searches the plans of one case.
 class CaseSearch {
@@ -230,9 +229,7 @@ class CaseSearch {
   std::optional<Nanoseconds> time_of(const SettledCase& settled, const Answer& answer) const {
     if (answer.plans.empty()) return std::nullopt;
     if (!options_.times) return answer.plans.front().estimate;
-    std::vector<Priced> plans = answer.all;
-    if (plans.size() > kTimedElsewhere) plans.resize(kTimedElsewhere);
-    return std::ranges::min(options_.times(problem_of(settled, *inputs_.cluster), plans));
+    return least_time(problem_of(settled, *inputs_.cluster), answer, options_);
   }
   static Request at_layers(Request config) {
     config.plan.cuts_at = PlanSettings::CutsAt::Layers;

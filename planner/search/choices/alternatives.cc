@@ -56,13 +56,6 @@ class Alternatives {
     const AlternativeOutcome& one = all_[i];
     return !one.plan ? kNothingFits : one.timed.value_or(one.plan->estimate);
   }
-  /// The least time of the best plans of a few schedules.
-  std::optional<Nanoseconds> timed(std::size_t i, const Answer& outcome) const {
-    if (!options_.times || all_.size() == 1 || outcome.plans.empty()) return std::nullopt;
-    std::vector<Priced> plans = outcome.all;
-    if (plans.size() > kTimed) plans.resize(kTimed);
-    return std::ranges::min(options_.times(problems_[i], plans.empty() ? outcome.plans : plans));
-  }
 
   /// What is known without a search, which holds for every choice of recomputed stages.
   void forget(std::size_t i) {
@@ -78,7 +71,8 @@ class Alternatives {
     AlternativeOutcome& one = all_[i];
     candidates_ += outcome.candidates;
     // More effort does not always end at a better plan; what it proves holds for the other, too.
-    const std::optional<Nanoseconds> timed = this->timed(i, outcome);
+    std::optional<Nanoseconds> timed;
+    if (all_.size() > 1) timed = least_time(problems_[i], outcome, options_);
     const bool slower = one.plan && (outcome.plans.empty() ||
                                      time_of(i) < timed.value_or(outcome.plans[0].estimate));
     if (one.searched && outcome.recompute != one.recompute) {  // of another class of plans
@@ -164,6 +158,14 @@ class Alternatives {
 };
 
 }  // namespace
+
+std::optional<Nanoseconds> least_time(const Problem& problem, const Answer& answer,
+                                      const SearchOptions& options) {
+  if (!options.times || answer.plans.empty()) return std::nullopt;
+  std::vector<Priced> plans = answer.all.empty() ? answer.plans : answer.all;
+  if (plans.size() > kTimed) plans.resize(kTimed);
+  return std::ranges::min(options.times(problem, plans));
+}
 
 SearchCount most_searches(std::size_t problems, const Finals& finals) {
   const std::size_t several = problems > 1 ? problems : 0;

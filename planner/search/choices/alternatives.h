@@ -43,6 +43,11 @@ struct BestAlternative {
 struct SearchCount {
   std::size_t brief = 0, full = 0;
 };
+/// The least of options.times of the best plans of a few schedules; nullopt if there is none, or
+/// nobody knows.
+std::optional<Nanoseconds> least_time(const Problem& problem, const Answer& answer,
+                                      const SearchOptions& options);
+
 /// How many of the problems that look best are searched with a fourth of the effort (0 = none), and
 /// then how many with all of it.
 struct Finals {
