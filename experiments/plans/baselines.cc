@@ -2,7 +2,7 @@
 
 #include "experiments/plans/baseline_cuts.h"
 #include "experiments/plans/case_limits.h"
-#include "experiments/plans/searched_plans.h"
+#include "experiments/plans/case_problem.h"
 #include "planner/cost/stages/blocks.h"
 #include "planner/schedules/families.h"
 #include "planner/search/joint/if_needed.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <limits>
 
-#include "experiments/plans/searched_plans.h"
+#include "experiments/plans/case_problem.h"
 #include "planner/ir/request/check.h"
 #include "planner/search/price/search_memory.h"
 

@@ -4,6 +4,7 @@
 
 #include "experiments/plans/baselines.h"
 #include "experiments/plans/case_limits.h"
+#include "experiments/plans/case_problem.h"
 #include "experiments/plans/given_plans.h"
 #include "experiments/plans/searched_plans.h"
 #include "planner/ir/request/check.h"

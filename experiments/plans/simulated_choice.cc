@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "experiments/plans/case_limits.h"
+#include "experiments/plans/case_problem.h"
 #include "experiments/plans/message_orders.h"
-#include "experiments/plans/searched_plans.h"
 #include "experiments/plans/simulated_times.h"
 #include "planner/ir/result/result_engine.h"
 #include "planner/schedules/families.h"

@@ -1,0 +1,138 @@
+#include "experiments/plans/case_problem.h"
+
+#include <algorithm>
+
+#include "experiments/plans/case_limits.h"
+#include "experiments/plans/plan_case.h"
+#include "planner/ir/request/check.h"
+#include "planner/schedules/families.h"
+#include "planner/search/joint/if_needed.h"
+#include "planner/search/reference/reference.h"
+
+namespace pfeife {
+namespace {
+
+std::string number(std::size_t value) { return std::to_string(value); }
+
+/// Stages per rank of given cuts.
+std::size_t stages_per_rank_of(const Partition& partition, const Request& config) {
+  const std::size_t stages = partition.stages();
+  if (stages % config.devices != 0)
+    throw RefusedWish("plan.cuts", "plan.cuts: the cuts make " + number(stages) +
+                                       " stages, which " + number(config.devices) +
+                                       " devices cannot share evenly; a multiple of " +
+                                       number(config.devices) + " stages is needed");
+  return stages / config.devices;
+}
+
+/// Why a family that is asked for by name has no valid point among `stages_per_rank`; "" if all
+/// have.
+std::string impossible_family(const Request& config,
+                              const std::vector<std::size_t>& stages_per_rank) {
+  for (const std::string& name : config.plan.families) {
+    if (name == "all" || name == "certified") return "";
+    std::string reason;
+    for (const std::size_t v : stages_per_rank) {
+      const ScheduleSpec spec{.family = name,
+                              .ranks = config.devices,
+                              .microbatches = config.microbatches,
+                              .stages_per_rank = v};
+      const auto refused = refusal(spec);
+      if (!refused) {
+        reason.clear();
+        break;
+      }
+      // A refusal that another number of microbatches would lift says more than one about the
+      // stages_per_rank.
+      if (reason.empty() || refused->microbatches) reason = to_string(*refused, spec);
+    }
+    if (!reason.empty()) return reason;
+  }
+  return "";
+}
+
+std::vector<std::size_t> stages_per_rank_of(const Request& config,
+                                            const std::optional<Partition>& cuts) {
+  return cuts ? std::vector{stages_per_rank_of(*cuts, config)} : config.plan.stages_per_rank;
+}
+
+std::vector<ScheduleSpec> schedules_of(const Request& config,
+                                       const std::optional<Partition>& cuts) {
+  const std::vector<std::size_t> stages_per_rank = stages_per_rank_of(config, cuts);
+  if (const std::string reason = impossible_family(config, stages_per_rank); !reason.empty())
+    throw RefusedWish("plan.families", "plan.families: " + reason);
+  std::vector<ScheduleSpec> specs =
+      config.plan.reference ? reference_set(config.devices, config.microbatches, stages_per_rank)
+                            : search_set(config.devices, config.microbatches, stages_per_rank,
+                                         family_list(config.plan));
+  if (specs.empty())
+    throw RefusedWish(
+        "plan", "plan: no schedule family can do " + number(config.devices) + " devices, " +
+                    number(config.microbatches) +
+                    " microbatches and these plan.stages_per_rank; add 1 to plan.stages_per_rank");
+  return specs;
+}
+
+}  // namespace
+
+std::vector<std::vector<ScheduleSpec>> searched_schedules(const Request& config,
+                                                          const Layers& layers) {
+  std::vector<std::vector<ScheduleSpec>> schedules;
+  for (const SettledCase& settled :
+       possible_cases(config, layers, [&](const Request&) { return &layers; }))
+    schedules.push_back(schedules_of(settled.config, given_cuts(config, layers)));
+  return schedules;
+}
+
+std::vector<SettledCase> possible_cases(const Request& config, const Layers& layers,
+                                        const LayersOf& layers_of) {
+  return settled_cases(config, layers, layers_of, [&](const Request& settled) {
+    return impossible_family(settled, stages_per_rank_of(settled, given_cuts(settled, layers)));
+  });
+}
+
+Problem problem_of(const SettledCase& settled, const Cluster& cluster) {
+  const Request& config = settled.config;
+  const std::optional<Partition> cuts = given_cuts(config, *settled.layers);
+  Problem problem{*settled.layers,
+                  cluster,
+                  schedules_of(config, cuts),
+                  devices_of(config),
+                  memory_limits(config, cluster),
+                  cuts};
+  problem.receives = config.plan.receives;
+  problem.norm = step_norm(config, *settled.layers);
+  return problem;
+}
+
+StepNorm step_norm(const Request& config, const Layers& layers) {
+  if (config.training.clip_norm > 0) return StepNorm::Clipped;
+  const bool of_graph =
+      std::ranges::any_of(layers.layers, [](const Layer& layer) { return !layer.nodes.empty(); });
+  const bool finite = config.training.precision == Precision::Fp16Amp && of_graph;
+  return finite && config.devices > 1 ? StepNorm::Finite : StepNorm::None;
+}
+
+Problem recomputing(Problem problem, Recompute recompute, bool except_last) {
+  problem.recompute = recompute, problem.recompute_except_last = except_last;
+  return problem;
+}
+
+Problem settled_problem(const CaseInputs& settled, Recompute recompute) {
+  const PlanSettings& plan = settled.config->plan;
+  Problem problem = with_settled_recomputation(
+      recomputing(problem_of({*settled.config, settled.layers}, *settled.cluster), plan.recompute,
+                  plan.recompute_except_last));
+  problem.recompute = recompute;
+  return problem;
+}
+
+Problem reference_problem(Problem problem) {
+  problem.memory_rule = MemoryRule::Reference;
+  for (std::size_t r = 0; r < problem.memory_limit.size(); ++r)
+    problem.memory_limit[r] =
+        Bytes{problem.cluster.kind(problem.device_of_rank[r]).memory.value / 20 * 17};
+  return problem;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,61 @@
+#include "experiments/plans/handed_plans.h"
+
+#include <algorithm>
+
+#include "planner/io/plan/plan_file.h"
+#include "planner/schedules/families.h"
+#include "planner/search/price/price.h"
+
+namespace pfeife {
+namespace {
+
+/// The choices of a plan that was written. Its schedule is lowered.
+Choice choice_of(const Plan& plan) {
+  Choice choice = plan;
+  choice.order.reset();
+  if (!family(plan.spec.family).built_for_costs) return choice;
+  choice.order = plan.schedule;
+  for (std::vector<Cell>& row : choice.order->rows)
+    std::erase_if(row, [](const Cell& cell) {
+      const auto* const action = std::get_if<Action>(&cell);
+      return action != nullptr && !is_compute(action->op);
+    });
+  return choice;
+}
+
+/// Plans of other cases that fit here, for these layers, devices and schedules.
+std::vector<std::pair<std::string, Priced>> handed_plans(const CaseInputs& inputs,
+                                                         const Problem& problem) {
+  std::vector<std::pair<std::string, Priced>> found;
+  for (const auto& [name, file] : inputs.handed) {
+    if (!std::filesystem::exists(file)) continue;  // nothing fits there
+    const Plan plan = read_plan(file);
+    if (plan.model_digest != problem.layers.digest || plan.linear_order != problem.layers.order ||
+        plan.placement.device_of_rank != problem.device_of_rank ||
+        !illegal_because(problem.layers, plan.partition).empty() ||
+        std::ranges::find(problem.schedules, plan.spec) == problem.schedules.end())
+      continue;
+    if (auto priced = fitting(problem, choice_of(plan)))
+      found.emplace_back(name, *std::move(priced));
+  }
+  return found;
+}
+
+}  // namespace
+
+void add_handed_plans(const CaseInputs& inputs, const Problem& problem, EvaluatedCase& plans) {
+  plans.handed = handed_plans(inputs, problem);
+  Answer& answer = plans.answer;
+  std::erase_if(plans.handed, [&](const auto& handed) {
+    return std::ranges::find(answer.all, handed.second) != answer.all.end();
+  });
+  for (const auto& [name, plan] : plans.handed) {
+    answer.plans.push_back(plan);
+    answer.all.push_back(plan);
+  }
+  if (!answer.plans.empty()) answer.infeasible.reset();
+  std::ranges::stable_sort(answer.plans, {}, &Priced::estimate);
+  std::ranges::stable_sort(answer.all, {}, &Priced::estimate);
+}
+
+}  // namespace pfeife
