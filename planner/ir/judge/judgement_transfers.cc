@@ -74,16 +74,18 @@ class TransferJudge {
     if (!p.sent) findings_.add(*p.received, recv_text(p) + " has no " + send_text(p));
     const Life* maker = reading_.life(source(p).index(), p.microbatch);
     if (p.sent && maker) {
-      const auto made = compute_place(p, *maker);
-      if (made && made->rank == p.sent->rank && made->position > p.sent->position)
+      const auto maker_place = compute_place(p, *maker);
+      if (maker_place && maker_place->rank == p.sent->rank &&
+          maker_place->position > p.sent->position)
         findings_.add(*p.sent, send_text(p) + " stands before " +
                                    compute_text(source(p), p, *maker) +
                                    ", which makes what it sends");
     }
     const Life* user = reading_.life(target(p).index(), p.microbatch);
     if (p.received && user) {
-      const auto used = compute_place(p, *user);
-      if (used && used->rank == p.received->rank && used->position < p.received->position)
+      const auto user_place = compute_place(p, *user);
+      if (user_place && user_place->rank == p.received->rank &&
+          user_place->position < p.received->position)
         findings_.add(*p.received, recv_text(p) + " stands after " +
                                        compute_text(target(p), p, *user) +
                                        ", which needs what it receives");
@@ -105,12 +107,12 @@ class TransferJudge {
       std::ranges::sort(sent, {}, [](const Passage* p) { return p->sent->position; });
       auto received = sent;
       std::ranges::sort(received, {}, [](const Passage* p) { return p->received->position; });
-      const auto [one, other] = std::ranges::mismatch(sent, received);
-      if (one == sent.end()) continue;
-      findings_.add(*(*one)->sent, send_text(**one) + " is sent to rank " +
-                                       std::to_string(ranks.second) + " where that rank receives " +
-                                       recv_text(**other) +
-                                       ": both sides must have the same order");
+      const auto [first_sent, first_received] = std::ranges::mismatch(sent, received);
+      if (first_sent == sent.end()) continue;
+      findings_.add(*(*first_sent)->sent,
+                    send_text(**first_sent) + " is sent to rank " + std::to_string(ranks.second) +
+                        " where that rank receives " + recv_text(**first_received) +
+                        ": both sides must have the same order");
     }
   }
 

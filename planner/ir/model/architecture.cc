@@ -26,15 +26,15 @@ std::int64_t feed_forward_parameters(const Architecture& of, std::int64_t width)
 /// `experts`: of a layer, besides shared ones.
 std::int64_t count(const Architecture& of, std::int64_t experts) {
   const std::int64_t norm = of.hidden * (of.norm == NormKind::Layer ? 2 : 1);
-  const std::int64_t one = feed_forward_parameters(of, of.feed_forward);
+  const std::int64_t feed_forward = feed_forward_parameters(of, of.feed_forward);
   std::int64_t outside = of.vocabulary * of.hidden * (of.tied_embedding ? 1 : 2) + norm;
   if (of.position == PositionKind::Learned)
     outside += (of.positions > 0 ? of.positions : of.sequence) * of.hidden;
   const std::int64_t each = attention_parameters(of) + 2 * norm;
-  if (of.experts == 0) return of.layers * (each + one) + outside;
+  if (of.experts == 0) return of.layers * (each + feed_forward) + outside;
   const std::int64_t dense = of.dense_layers, router = of.hidden * of.experts;
   return of.layers * each + dense * feed_forward_parameters(of, of.dense_feed_forward) +
-         (of.layers - dense) * ((experts + of.shared_experts) * one + router) + outside;
+         (of.layers - dense) * ((experts + of.shared_experts) * feed_forward + router) + outside;
 }
 
 }  // namespace

@@ -10,13 +10,13 @@ ValueId tensor_argument(const Node& node, const std::string& name) {
 
 ValueId first_tensor(const Node& node) {
   for (const Argument& argument : node.arguments) {
-    if (const auto* one = std::get_if<ValueId>(&argument.value)) return *one;
+    if (const auto* value = std::get_if<ValueId>(&argument.value)) return *value;
     if (const auto* list = std::get_if<std::vector<ValueId>>(&argument.value);
         list && !list->empty())
       return list->front();
-    if (const auto* some = std::get_if<std::vector<std::optional<ValueId>>>(&argument.value))
-      for (const auto& one : *some)
-        if (one) return *one;
+    if (const auto* optionals = std::get_if<std::vector<std::optional<ValueId>>>(&argument.value))
+      for (const auto& value : *optionals)
+        if (value) return *value;
   }
   return kNoValue;
 }

@@ -169,13 +169,13 @@ const Argument* Node::find(const std::string& argument) const {
 std::vector<ValueId> inputs_of(const Node& node) {
   std::vector<ValueId> values;
   for (const Argument& argument : node.arguments) {
-    if (const auto* one = std::get_if<ValueId>(&argument.value)) {
-      values.push_back(*one);
+    if (const auto* single = std::get_if<ValueId>(&argument.value)) {
+      values.push_back(*single);
     } else if (const auto* list = std::get_if<std::vector<ValueId>>(&argument.value)) {
       values.insert(values.end(), list->begin(), list->end());
-    } else if (const auto* some =
+    } else if (const auto* optionals =
                    std::get_if<std::vector<std::optional<ValueId>>>(&argument.value)) {
-      for (const std::optional<ValueId>& value : *some)
+      for (const std::optional<ValueId>& value : *optionals)
         if (value) values.push_back(*value);
     }
   }

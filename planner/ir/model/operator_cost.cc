@@ -170,11 +170,11 @@ double formula_value(const std::string& formula, const Graph& graph, const Node&
 }
 
 void check_formula(const std::string& formula) {
-  const auto one = [](const std::string& word) -> double {
+  const auto known_size = [](const std::string& word) -> double {
     if (!is_product_size(word) && !size_name(word)) unknown(word);
     return 1;
   };
-  Formula(formula, one).value();
+  Formula(formula, known_size).value();
 }
 
 }  // namespace pfeife

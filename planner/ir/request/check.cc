@@ -147,9 +147,9 @@ void check_baselines(const std::vector<BaselineSettings>& baselines) {
 
 void check_runnable(const Optimizer& optimizer) {
   std::string runnable;
-  for (const Optimizer& one : runnable_optimizers()) {
-    if (one == optimizer) return;
-    runnable += (runnable.empty() ? "" : ", ") + to_string(one);
+  for (const Optimizer& candidate : runnable_optimizers()) {
+    if (candidate == optimizer) return;
+    runnable += (runnable.empty() ? "" : ", ") + to_string(candidate);
   }
   refuse("training.optimizer",
          "\"measure\" among the engines runs the model, and pfeife-run has no " +

@@ -2,8 +2,8 @@
 
 namespace pfeife {
 
-Request pipeline_request(const Request& asked, const MeshRun& run) {
-  Request request = asked;
+Request pipeline_request(const Request& mesh_request, const MeshRun& run) {
+  Request request = mesh_request;
   request.mesh.reset();
   request.model = {.format = ModelFormat::Mesh};
   request.devices = static_cast<std::size_t>(run.mesh.size(Axis::Pipeline));
@@ -14,7 +14,7 @@ Request pipeline_request(const Request& asked, const MeshRun& run) {
   request.training.microbatch_size = run.microbatch_size * run.mesh.size(Axis::Data);
   const Request usual;
   const auto open = [&](const char* key, const auto& wish, const auto& otherwise) {
-    return wish == otherwise && !asked.mesh->given.contains(key);
+    return wish == otherwise && !mesh_request.mesh->given.contains(key);
   };
   PlanSettings& plan = request.plan;
   const bool interleaved = run.stages_per_rank > 1;

@@ -6,10 +6,10 @@
 
 namespace pfeife {
 
-/// The request for one pipeline of `run`, the mesh that was chosen for `asked`. A microbatch is
-/// that of all replicas together, and the mesh file has the replicas. Families, stages a rank,
-/// recomputation and baselines are as usual on a mesh where `asked` does not say them.
-Request pipeline_request(const Request& asked, const MeshRun& run);
+/// The request for one pipeline of `run`, the mesh that was chosen for `mesh_request`. A microbatch
+/// is that of all replicas together, and the mesh file has the replicas. Families, stages a rank,
+/// recomputation and baselines are as usual on a mesh where `mesh_request` does not say them.
+Request pipeline_request(const Request& mesh_request, const MeshRun& run);
 
 /// The run as one pipeline of it is planned: with stages that take equally long, on one rank each,
 /// and nothing recomputed, which the planner chooses anew.

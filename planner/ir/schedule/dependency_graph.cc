@@ -18,7 +18,7 @@ class Connector {
  public:
   Connector(const DependencyTasks& tasks, const StageGraph& stages, const Placement& placement,
             DependencyGraph& graph)
-      : made_(tasks), stages_(stages), edges_(stages), placement_(placement), graph_(graph) {}
+      : tasks_(tasks), stages_(stages), edges_(stages), placement_(placement), graph_(graph) {}
 
   void connect_all() {
     connect_rank_order();
@@ -49,7 +49,7 @@ class Connector {
     if (graph_.semantics.blocking) {
       std::map<std::pair<std::size_t, std::uint32_t>, std::uint32_t>
           last;  // (rank, task): position
-      for (const ReductionParty& party : made_.reductions)
+      for (const ReductionParty& party : tasks_.reductions)
         last[{party.rank.index(), party.task}] = party.position;
       for (const auto& [party, position] : last)
         held[party.first].push_back({position, party.second});
@@ -59,13 +59,13 @@ class Connector {
       for (std::size_t i = 1; i < row.size(); ++i)
         connect(row[i - 1].second, row[i].second, EdgeKind::RankOrder);
     }
-    for (const ReductionParty& party : made_.reductions)
-      connect(made_.last_gradient[party.stage.index()], party.task, EdgeKind::Data);
-    if (made_.norm == kNoTask) return;
-    for (const std::uint32_t gradient : made_.last_gradient)
-      connect(gradient, made_.norm, EdgeKind::Data);
-    for (const std::uint32_t reduction : made_.reduction)
-      connect(reduction, made_.norm, EdgeKind::Data);
+    for (const ReductionParty& party : tasks_.reductions)
+      connect(tasks_.last_gradient[party.stage.index()], party.task, EdgeKind::Data);
+    if (tasks_.norm == kNoTask) return;
+    for (const std::uint32_t gradient : tasks_.last_gradient)
+      connect(gradient, tasks_.norm, EdgeKind::Data);
+    for (const std::uint32_t reduction : tasks_.reduction)
+      connect(reduction, tasks_.norm, EdgeKind::Data);
   }
 
   void connect_data() {
@@ -77,20 +77,20 @@ class Connector {
       if (task.kind == TaskKind::Transfer) {
         const Action& sent = std::get<Action>(task.cell);
         const std::uint32_t source =
-            made_.made(sent.direction)[made_.place(sent.stage, *sent.microbatch)];
+            tasks_.makers(sent.direction)[tasks_.place(sent.stage, *sent.microbatch)];
         PFEIFE_CHECK(source != kNoTask, to_string(sent), ": nothing computes its value");
         connect(source, t, EdgeKind::Data);
       }
       if (task.kind == TaskKind::Optimizer) {
-        connect(made_.reduction[std::get<Action>(task.cell).stage.index()], t, EdgeKind::Data);
-        connect(made_.norm, t, EdgeKind::Data);
+        connect(tasks_.reduction[std::get<Action>(task.cell).stage.index()], t, EdgeKind::Data);
+        connect(tasks_.norm, t, EdgeKind::Data);
       }
     }
   }
   void connect_inputs(const Action& action, std::uint32_t task) {
-    const std::size_t place = made_.place(action.stage, *action.microbatch);
+    const std::size_t place = tasks_.place(action.stage, *action.microbatch);
     if (const auto read = input_of_its_stage(action.op))
-      connect_local((*read == Op::Forward ? made_.forward : made_.backward)[place], task);
+      connect_local((*read == Op::Forward ? tasks_.forward : tasks_.backward)[place], task);
     for_each_message_read(action, stages_, edges_,
                           [&](std::uint32_t e, StageId source, Direction direction) {
                             connect_value(e, source, action, direction, task);
@@ -102,10 +102,10 @@ class Connector {
                      std::uint32_t task) {
     const MicrobatchId m = *action.microbatch;
     if (placement_.rank(source) == placement_.rank(action.stage)) {
-      connect_local(made_.made(direction)[made_.place(source, m)], task);
+      connect_local(tasks_.makers(direction)[tasks_.place(source, m)], task);
       return;
     }
-    const std::uint32_t transfer = made_.sent(direction)[e * made_.microbatches + m.index()];
+    const std::uint32_t transfer = tasks_.sent(direction)[e * tasks_.microbatches + m.index()];
     PFEIFE_CHECK(transfer != kNoTask, to_string(action), " waits for a transfer that is not there");
     connect(transfer, task, EdgeKind::Data);
   }
@@ -147,34 +147,34 @@ class Connector {
   /// Each rank's link reduces one stage after another. An optimizer step waits for the stages whose
   /// last gradients its rank has made.
   void connect_replicas() {
-    if (made_.replicas.empty()) return;
+    if (tasks_.replicas.empty()) return;
     std::vector<std::uint32_t> begun(graph_.tasks.size(), kNoTask);  // [backward] what runs beside
     std::vector<std::vector<std::size_t>> stages(graph_.ranks);      // [rank]
-    for (std::size_t s = 0; s < made_.replicas.size(); ++s) {
-      if (made_.replicas[s].behind == kNoTask) continue;
-      begun[made_.replicas[s].with] = made_.replicas[s].beside;
+    for (std::size_t s = 0; s < tasks_.replicas.size(); ++s) {
+      if (tasks_.replicas[s].behind == kNoTask) continue;
+      begun[tasks_.replicas[s].with] = tasks_.replicas[s].beside;
       stages[placement_.rank(StageId{s}).index()].push_back(s);
     }
     for (std::size_t l = links_.size(); l-- > 0;)
       if (const std::uint32_t beside = begun[links_[l].to]; beside != kNoTask)
         connect(links_[l].from, beside, links_[l].kind);
     for (auto& of_rank : stages) {
-      std::ranges::stable_sort(of_rank, {}, [&](std::size_t s) { return made_.last_gradient[s]; });
+      std::ranges::stable_sort(of_rank, {}, [&](std::size_t s) { return tasks_.last_gradient[s]; });
       std::uint32_t before = kNoTask;
       for (const std::size_t s : of_rank) {
-        const DependencyTasks::Replicas& of = made_.replicas[s];
+        const DependencyTasks::Replicas& of = tasks_.replicas[s];
         connect(before, of.beside, EdgeKind::Queue);
         connect(of.beside, of.behind, EdgeKind::Queue);
-        connect(made_.last_gradient[s], of.behind, EdgeKind::Data);
+        connect(tasks_.last_gradient[s], of.behind, EdgeKind::Data);
         before = of.behind;
       }
-      if (made_.norm != kNoTask) connect(before, made_.norm, EdgeKind::Data);
+      if (tasks_.norm != kNoTask) connect(before, tasks_.norm, EdgeKind::Data);
     }
     for (std::uint32_t t = 0; t < graph_.tasks.size(); ++t) {
       if (graph_.tasks[t].kind != TaskKind::Optimizer) continue;
       std::uint32_t last = kNoTask;
       for (const std::size_t s : stages[graph_.tasks[t].rank.index()])
-        if (made_.last_gradient[s] < t) last = made_.replicas[s].behind;
+        if (tasks_.last_gradient[s] < t) last = tasks_.replicas[s].behind;
       connect(last, t, EdgeKind::Data);
     }
   }
@@ -201,7 +201,7 @@ class Connector {
     }
   };
 
-  const DependencyTasks& made_;
+  const DependencyTasks& tasks_;
   const StageGraph& stages_;
   const StageEdges edges_;
   const Placement& placement_;

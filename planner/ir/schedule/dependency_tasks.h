@@ -41,7 +41,7 @@ struct DependencyTasks {
     return stage.index() * microbatches + m.index();
   }
   /// Makers of the values that travel in this direction.
-  const std::vector<std::uint32_t>& made(Direction direction) const {
+  const std::vector<std::uint32_t>& makers(Direction direction) const {
     return direction == Direction::Forward ? forward : backward;
   }
   const std::vector<std::uint32_t>& sent(Direction direction) const {

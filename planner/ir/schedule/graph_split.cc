@@ -228,8 +228,8 @@ class Splitter {
     const auto found = writers_.find(storages_.root_of(v));
     return found == writers_.end() ? kNone : found->second;
   }
-  [[noreturn]] void refuse(const std::string& made, std::size_t writer) const {
-    throw ConfigError({graph_.name}, "a cut lies between '" + made + "' and '" +
+  [[noreturn]] void refuse(const std::string& value, std::size_t writer) const {
+    throw ConfigError({graph_.name}, "a cut lies between '" + value + "' and '" +
                                          graph_.nodes[writer].name + "' (" +
                                          graph_.nodes[writer].op +
                                          "), which writes into it in place; move the cut so that "

@@ -53,8 +53,8 @@ LogNormal::LogNormal(double cv) {
   sigma_ = std::sqrt(logarithm(1 + cv * cv));  // the square root is exact by IEEE 754
   // E[exp(sigma (u - 1/2))] = 2 sinh(sigma / 2) / sigma for uniform u, to the twelfth power.
   const double half = exponential(sigma_ / 2);
-  const double one = (half - 1 / half) / sigma_;
-  for (int i = 0; i < 12; ++i) mean_ *= one;
+  const double factor_mean = (half - 1 / half) / sigma_;
+  for (int i = 0; i < 12; ++i) mean_ *= factor_mean;
 }
 
 double LogNormal::draw(std::uint64_t state) const {

@@ -17,7 +17,8 @@ class TorchPlacement {
       : schedule_(schedule), context_(context), next_(schedule.ranks(), 0) {
     if (reduce) reductions_.emplace(schedule, context);
     result_.rows.resize(schedule.ranks());
-    for (auto& made : made_) made.assign(context.stages.stages * context.microbatches, false);
+    for (auto& computed : computed_)
+      computed.assign(context.stages.stages * context.microbatches, false);
   }
 
   Schedule run() {
@@ -49,7 +50,7 @@ class TorchPlacement {
       if (lacking) return;
       for_each_message_read(a, context_.stages, context_.edges,
                             [&](std::uint32_t, StageId source, Direction direction) {
-                              if (!made_[way(direction)][key(source, a)])
+                              if (!computed_[way(direction)][key(source, a)])
                                 lacking = maker(source, *a.microbatch, direction);
                             });
     });
@@ -66,7 +67,7 @@ class TorchPlacement {
 
   void hand_on(const Action& a) {
     if (is_compute(a.op) && a.op != Op::BackwardWeight)
-      made_[a.op == Op::Forward ? 0 : 1][key(a.stage, a)] = true;
+      computed_[a.op == Op::Forward ? 0 : 1][key(a.stage, a)] = true;
     for_each_message_made(a, context_.stages, context_.edges,
                           [&](std::uint32_t e, StageId to, Direction direction) {
                             if (!context_.crosses(context_.stages.edges[e])) return;
@@ -97,7 +98,7 @@ class TorchPlacement {
   const Context& context_;
   Schedule result_;
   std::vector<std::size_t> next_;  // [rank]
-  std::vector<bool> made_[2];      // values, gradients: [stage * microbatches + microbatch]
+  std::vector<bool> computed_[2];  // values, gradients: [stage * microbatches + microbatch]
   std::optional<TiedReductions> reductions_;
 };
 

@@ -204,8 +204,8 @@ class Assembly {
 
   /// When transfer `t` of step k was posted, by its sender's clock.
   Nanoseconds posted(std::size_t t, std::size_t k) const {
-    const Nanoseconds made = seen_[around_[t].maker][k].end;
-    return seen_[t].empty() ? made : std::max(made, seen_[t][k].start);
+    const Nanoseconds computed = seen_[around_[t].maker][k].end;
+    return seen_[t].empty() ? computed : std::max(computed, seen_[t][k].start);
   }
 
   std::vector<ClockOffset> align(std::size_t first, std::size_t last, bool& drifting) const {

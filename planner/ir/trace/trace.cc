@@ -63,10 +63,12 @@ void explain(const Trace& trace, const Event& event, Span gap, Attribution& out)
     } else if (cause.kind == TaskKind::Reduction) {
       // And those before it, of the rank's other stages, which it waited for.
       Nanoseconds reducing = running;
-      const Event* one = &cause;
-      while (one->waited_for && trace.events[*one->waited_for].kind == TaskKind::Reduction) {
-        one = &trace.events[*one->waited_for];
-        reducing += overlap({gap.begin, std::min(gap.end, cause.start)}, {one->start, one->end});
+      const Event* reduction = &cause;
+      while (reduction->waited_for &&
+             trace.events[*reduction->waited_for].kind == TaskKind::Reduction) {
+        reduction = &trace.events[*reduction->waited_for];
+        reducing += overlap({gap.begin, std::min(gap.end, cause.start)},
+                            {reduction->start, reduction->end});
       }
       out.reduction += reducing;
       left -= reducing;
