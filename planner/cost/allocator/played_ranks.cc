@@ -25,7 +25,7 @@ struct Tensor {
 
 /// What a layer does with tensors that outlive it.
 struct LayerTensors {
-  std::vector<Tensor> made;        ///< in F: kept until a backward
+  std::vector<Tensor> created;     ///< in F: kept until a backward
   std::vector<Tensor> let_go;      ///< in B or I
   std::vector<Tensor> held_for_w;  ///< of these, in I: until W
   std::vector<Tensor> sent;        ///< in F, once for each receiver
@@ -34,7 +34,7 @@ struct LayerTensors {
   // The node is in a recomputed block.
   bool recomputed = false, ends_block = false;
   std::size_t block_begin = 0;
-  std::vector<Tensor> inner_made, inner_let_go, inner_held_for_w;
+  std::vector<Tensor> inner_created, inner_let_go, inner_held_for_w;
   Bytes inner_saved{0};
 };
 
@@ -75,12 +75,12 @@ class TensorsOfLayers {
       const std::size_t first = saver.index(), s = stage_of_[first];
       if (done == s) continue;
       done = s;
-      std::size_t made = first;
+      std::size_t maker = first;
       if (storage.value) {
         const std::size_t producer = layers_.values[*storage.value].producer.index();
-        if (producer < first && stage_of_[producer] == s) made = producer;
+        if (producer < first && stage_of_[producer] == s) maker = producer;
       }
-      of_[made].made.push_back(kept);
+      of_[maker].created.push_back(kept);
       const bool waits = std::ranges::any_of(storage.weight_savers,
                                              [&](LayerId l) { return stage_of_[l.index()] == s; });
       of_[first].let_go.push_back(kept);
@@ -99,13 +99,13 @@ class TensorsOfLayers {
       const LayerStorage& storage = layers_.storages[i];
       const auto first = std::ranges::lower_bound(storage.savers, block.first);
       if (first == storage.savers.end() || block.last < *first) continue;
-      std::size_t made = first->index();
+      std::size_t maker = first->index();
       if (storage.value) {
         const std::size_t producer = layers_.values[*storage.value].producer.index();
         if (producer < begin) continue;  // it enters the block, which keeps it
-        made = std::min(made, producer);
+        maker = std::min(maker, producer);
       }
-      of_[made].inner_made.push_back(tensor(storage, i));
+      of_[maker].inner_created.push_back(tensor(storage, i));
       of_[first->index()].inner_let_go.push_back(tensor(storage, i));
       if (std::ranges::any_of(storage.weight_savers,
                               [&](LayerId l) { return block.first <= l && l <= block.last; }))
@@ -290,7 +290,7 @@ class Player {
     return {what, l, action.stage.index(), action.microbatch->value};
   }
   void make_inner(const LayerTensors& of, std::size_t l, const Action& action) {
-    for (const Tensor& tensor : of.inner_made) hold(inner(tensor, action), tensor.bytes);
+    for (const Tensor& tensor : of.inner_created) hold(inner(tensor, action), tensor.bytes);
     hold(inner_saved(l, action), of.inner_saved);
   }
 
@@ -301,7 +301,7 @@ class Player {
       const LayerTensors& of = tensors.at(l);
       const Temporary temporary(*this, layers_.layers[l].temporary.forward);
       if (of.recomputed) make_inner(of, l, action);
-      for (const Tensor& tensor : of.made) hold(tensor, action);
+      for (const Tensor& tensor : of.created) hold(tensor, action);
       for (const Tensor& tensor : of.sent) hold(tensor, action);
       hold(saved(What::Saved, l, action), of.saved);
       // Without a backward to come, the layer before has no reader any more.
@@ -312,7 +312,7 @@ class Player {
       release({What::Kept, from.value, 0, action.microbatch->value});
   }
   void drop_inner(const LayerTensors& of, std::size_t l, const Action& action) {
-    for (const Tensor& tensor : of.inner_made) release(inner(tensor, action));
+    for (const Tensor& tensor : of.inner_created) release(inner(tensor, action));
     release(inner_saved(l, action));
   }
 
@@ -368,11 +368,11 @@ class Player {
     const bool forward = action.direction == Direction::Forward;
     const bool sends = action.op == Op::Send;
     // A value leaves its stage forward, and its gradient enters it backward.
-    for (const Crossing& one : (sends == forward ? leaving_ : entering_)[s]) {
-      if (one.stage != peer) continue;
-      const LayerValue& value = layers_.values[one.value];
-      const Key key = forward ? Key{What::Kept, one.value, 0, m}
-                              : Key{What::Gradient, one.value, sends ? s : peer, m};
+    for (const Crossing& crossing : (sends == forward ? leaving_ : entering_)[s]) {
+      if (crossing.stage != peer) continue;
+      const LayerValue& value = layers_.values[crossing.value];
+      const Key key = forward ? Key{What::Kept, crossing.value, 0, m}
+                              : Key{What::Gradient, crossing.value, sends ? s : peer, m};
       if (sends)
         release(key);
       else

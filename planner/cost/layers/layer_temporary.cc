@@ -17,11 +17,11 @@ std::vector<PassBytes> kept_with(const Graph& graph, const Profile& profile,
   for (const SavedStorage& storage : profile.storages) {
     if (storage.savers.empty()) continue;
     const NodeId first = storage.savers.front();
-    NodeId made = first;
+    NodeId maker = first;
     if (const auto& producer = graph.value(storage.value).producer)
-      made = std::min(made, *producer);
-    if (layers.layer[made.index()] == layers.layer[first.index()])
-      kept[made.index()].forward += storage.bytes;
+      maker = std::min(maker, *producer);
+    if (layers.layer[maker.index()] == layers.layer[first.index()])
+      kept[maker.index()].forward += storage.bytes;
     kept[first.index()].backward += storage.bytes;
     if (storage.weight_savers.empty())
       kept[first.index()].input += storage.bytes;

@@ -149,21 +149,22 @@ Contraction contract(const Term& a, const Term& b, const Labels& needed, Term& r
   const Roles to = roles(a, b, needed);
   const std::int64_t batch = extent(a, to.batch), rows = extent(a, to.left),
                      columns = extent(b, to.right), inner = extent(a, to.summed);
-  Contraction made;
-  made.result = batch * rows * columns;
+  Contraction contraction;
+  contraction.result = batch * rows * columns;
   const bool product = !to.summed.empty();
-  made.left = {a.number, batch * rows * inner,
-               product && must_copy(a, {to.batch, to.left, to.summed})};
-  made.right = {b.number, batch * columns * inner,
-                product && must_copy(b, {to.batch, to.summed, to.right})};
-  if (product) made.flops = 2.0 * static_cast<double>(made.result) * static_cast<double>(inner);
+  contraction.left = {a.number, batch * rows * inner,
+                      product && must_copy(a, {to.batch, to.left, to.summed})};
+  contraction.right = {b.number, batch * columns * inner,
+                       product && must_copy(b, {to.batch, to.summed, to.right})};
+  if (product)
+    contraction.flops = 2.0 * static_cast<double>(contraction.result) * static_cast<double>(inner);
   for (const Labels* group : {&to.batch, &to.left, &to.right})
     for (const Label label : *group) {
       result.labels.push_back(label);
       result.type.sizes.push_back(std::max(a.size_of(label), b.size_of(label)));
     }
   result.operand = false;
-  return made;
+  return contraction;
 }
 
 /// The indices that remain needed beside `terms`.
@@ -181,12 +182,12 @@ std::vector<Contraction> einsum_contractions(const std::string& equation,
                                              const std::vector<TensorType>& operands,
                                              const std::vector<std::int64_t>& path) {
   const auto parsed = read(equation, operands);
-  std::vector<Contraction> made;
-  if (!parsed) return made;
+  std::vector<Contraction> contractions;
+  if (!parsed) return contractions;
   std::vector<Term> open = parsed->terms;
   const bool ordered = path.size() + 2 == 2 * operands.size();
   while (open.size() > 1) {
-    const std::size_t at = 2 * made.size();
+    const std::size_t at = 2 * contractions.size();
     auto i = ordered ? static_cast<std::size_t>(path[at]) : 0;
     auto j = ordered ? static_cast<std::size_t>(path[at + 1]) : 1;
     if (i > j) std::swap(i, j);
@@ -195,11 +196,11 @@ std::vector<Contraction> einsum_contractions(const std::string& equation,
     open.erase(open.begin() + static_cast<std::ptrdiff_t>(j));
     open.erase(open.begin() + static_cast<std::ptrdiff_t>(i));
     Term result;
-    result.number = operands.size() + made.size();
-    made.push_back(contract(a, b, needed_by(open, parsed->result), result));
+    result.number = operands.size() + contractions.size();
+    contractions.push_back(contract(a, b, needed_by(open, parsed->result), result));
     open.insert(ordered ? open.end() : open.begin(), std::move(result));
   }
-  return made;
+  return contractions;
 }
 
 std::vector<Contraction> chain_contractions(const std::vector<TensorType>& operands) {
@@ -229,7 +230,7 @@ std::vector<Contraction> chain_contractions(const std::vector<TensorType>& opera
         if (cost < least[i][j]) least[i][j] = cost, split[i][j] = k;
       }
     }
-  std::vector<Contraction> made;
+  std::vector<Contraction> contractions;
   const auto multiply = [&](auto&& self, std::size_t i, std::size_t j) -> std::size_t {
     if (i == j) return i;
     const std::size_t k = split[i][j];
@@ -240,11 +241,11 @@ std::vector<Contraction> chain_contractions(const std::vector<TensorType>& opera
     product.right.elements = static_cast<std::int64_t>(size[k + 1] * size[j + 1]);
     product.result = static_cast<std::int64_t>(size[i] * size[j + 1]);
     product.flops = 2 * size[i] * size[k + 1] * size[j + 1];
-    made.push_back(product);
-    return count + made.size() - 1;
+    contractions.push_back(product);
+    return count + contractions.size() - 1;
   };
   multiply(multiply, 0, count - 1);
-  return made;
+  return contractions;
 }
 
 std::vector<Contraction> contractions_of(const Graph& graph, const Node& node) {

@@ -74,15 +74,15 @@ class Rewriter {
       const LayerRange& block = blocks_[b];
       const LayerValue* const value = storage.value ? &layers_.values[*storage.value] : nullptr;
       if (value != nullptr && value->producer < block.first) continue;
-      const LayerId made = value != nullptr && holds(block, value->producer)
-                               ? std::min(first, value->producer)
-                               : first;
-      made_again_[made.index()] += storage.bytes, freed_again_[first.index()] += storage.bytes;
+      const LayerId maker = value != nullptr && holds(block, value->producer)
+                                ? std::min(first, value->producer)
+                                : first;
+      made_again_[maker.index()] += storage.bytes, freed_again_[first.index()] += storage.bytes;
       const auto inside = [&](LayerId l) { return holds(block, l); };
       LayerId read = *std::find_if(savers.rbegin(), savers.rend(), inside);
       if (value != nullptr && inside(value->producer))
         read = std::max(read, std::min(value->consumers.back(), block.last));
-      for (LayerId l = made; l <= read; ++l.value) alive_[l.index()] += storage.bytes;
+      for (LayerId l = maker; l <= read; ++l.value) alive_[l.index()] += storage.bytes;
       if (std::erase_if(storage.weight_savers, inside) > 0) {
         layers_.layers[first.index()].weight_saved += storage.bytes;
         for_weight_[first.index()] += storage.bytes;
@@ -150,12 +150,12 @@ class Rewriter {
 
   void add_temporaries(std::size_t b, Bytes waiting_gradients) {
     const LayerRange& block = blocks_[b];
-    Bytes made{0}, not_freed{0}, forward{0};
+    Bytes remade{0}, not_freed{0}, forward{0};
     for (LayerId l = block.first; l <= block.last; ++l.value) {
       const std::size_t at = l.index();
       PassBytes& more = layers_.layers[at].temporary;
-      made += made_again_[at], not_freed += freed_again_[at];
-      forward = std::max(forward, more.forward + made);
+      remade += made_again_[at], not_freed += freed_again_[at];
+      forward = std::max(forward, more.forward + remade);
       more.forward += alive_[at];
       more.backward += not_freed;
       more.input += not_freed - for_weight_[at];  // weight_saved has these

@@ -39,15 +39,15 @@ void StageBounds::Sums::add_kind(const Layers& layers, std::size_t kind, Recompu
     sum += std::min(more, kMost - sum);
   };
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    const Layer& one = layers.layers[l];
-    const LayerTimes& times = one.times.at(kind);
+    const Layer& model_layer = layers.layers[l];
+    const LayerTimes& times = model_layer.times.at(kind);
     add(kForward, l, times.forward.count());
     add(kInput, l, times.backward_input.count());
     if (recompute == Recompute::Full) add(kInput, l, times.forward.count());
     add(kWeight, l, times.backward_weight.count());
     add(kStep, l, times.optimizer.count());
-    add(kSaved, l, one.saved.value);
-    add(kWeightSaved, l, one.weight_saved.value);
+    add(kSaved, l, model_layer.saved.value);
+    add(kWeightSaved, l, model_layer.weight_saved.value);
   }
   std::set<std::size_t> values;  // one that crosses counts once, however many storages name it
   for (const LayerStorage& storage : layers.storages) {
@@ -95,11 +95,11 @@ void StageBounds::Sums::find_temporaries(const Layers& layers) {
   for (Before* sums : {&saved, &replaced, &weight})
     for (std::size_t l = 0; l < count; ++l)
       (*sums)[l + 1] += std::min((*sums)[l], kMost - (*sums)[l + 1]);
-  const auto during = [&](std::size_t pass, const Layer& one) {
-    const PassBytes& more = one.temporary;
+  const auto during = [&](std::size_t pass, const Layer& model_layer) {
+    const PassBytes& more = model_layer.temporary;
     const Bytes saved_within[kPasses]{more.forward, more.backward, more.input, more.weight};
     return std::min(saved_within[pass].value, kMost) +
-           (pass == 2 ? std::min(one.weight_saved.value, kMost) : 0);
+           (pass == 2 ? std::min(model_layer.weight_saved.value, kMost) : 0);
   };
   const auto held = [&](std::size_t pass, std::size_t l) {
     return pass == 3 ? weight[l] : saved[l] - (pass == 2 ? replaced[l] : 0);

@@ -58,7 +58,7 @@ class Changes {
                            more.weight - later.weight});
       later += change.own;
       to_be_made += change.leaving_later;
-      not_yet_leaving += change.made;
+      not_yet_leaving += change.leaving_gradients;
       returning += change.returning;
     }
     return found;
@@ -71,7 +71,7 @@ class Changes {
     PassBytes passing;  // gradients of the stage's own values that pass over it, in B and in I
     // Gradients of values to and from other stages: those that layer.temporary of all layers in
     // between contains, and those that only that of the producer and the readers does.
-    Bytes made{0};
+    Bytes leaving_gradients{0};
     PassBytes consumed;
     Bytes read{0}, returning{0};
     Bytes kept_for_weight{0};  // gradients received that weight_saved of it has
@@ -114,15 +114,15 @@ class Changes {
     if (savers.empty()) return;
     const LayerId first = savers.front();
     if (storage.value && std::exchange(saved_[*storage.value], true)) return;
-    LayerId made = first;
-    if (storage.value) made = std::min(made, layers_.values[*storage.value].producer);
-    if (!inside(made)) return;  // received: there from the begin to the end
+    LayerId maker = first;
+    if (storage.value) maker = std::min(maker, layers_.values[*storage.value].producer);
+    if (!inside(maker)) return;  // received: there from the begin to the end
     if (!storage.value || !leaves(layers_.values[*storage.value])) {
       const LayerId last =
           storage.value ? layers_.values[*storage.value].consumers.back() : savers.back();
-      keep_alive(made, std::max(first, last), storage.bytes);
+      keep_alive(maker, std::max(first, last), storage.bytes);
     }
-    at(made).own.forward += storage.bytes;
+    at(maker).own.forward += storage.bytes;
     at(first).own.backward += storage.bytes;
     if (own(storage.weight_savers).empty()) at(first).own.input += storage.bytes;
   }
@@ -147,7 +147,7 @@ class Changes {
       maker.consumed.backward += value.waiting_at(value.producer);
       maker.consumed.input += value.waiting_in_input(value.producer);
     } else {
-      maker.made += value.gradient_bytes;
+      maker.leaving_gradients += value.gradient_bytes;
       leaving_ += value.gradient_bytes;
     }
     if (!saved_[v]) maker.own.forward += value.bytes;

@@ -21,16 +21,16 @@ class ListOfLayer {
   /// `visit(add)` calls add(layer, item) in the same order each time it is asked.
   template <class Visit>
   static ListOfLayer of(std::size_t layers, const Visit& visit) {
-    ListOfLayer made;
-    made.begin_.assign(layers + 1, 0);
-    visit([&](std::size_t layer, std::size_t) { ++made.begin_[layer + 1]; });
-    for (std::size_t l = 0; l < layers; ++l) made.begin_[l + 1] += made.begin_[l];
-    made.items_.resize(made.begin_.back());
-    std::vector<std::uint32_t> at(made.begin_.begin(), made.begin_.end() - 1);
+    ListOfLayer lists;
+    lists.begin_.assign(layers + 1, 0);
+    visit([&](std::size_t layer, std::size_t) { ++lists.begin_[layer + 1]; });
+    for (std::size_t l = 0; l < layers; ++l) lists.begin_[l + 1] += lists.begin_[l];
+    lists.items_.resize(lists.begin_.back());
+    std::vector<std::uint32_t> at(lists.begin_.begin(), lists.begin_.end() - 1);
     visit([&](std::size_t layer, std::size_t item) {
-      made.items_[at[layer]++] = static_cast<std::uint32_t>(item);
+      lists.items_[at[layer]++] = static_cast<std::uint32_t>(item);
     });
-    return made;
+    return lists;
   }
 
  private:
