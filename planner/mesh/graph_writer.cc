@@ -5,11 +5,11 @@
 namespace pfeife {
 
 TensorType dense_tensor(Sizes sizes, DType type) {
-  TensorType made{type, std::move(sizes), {}, 0};
-  made.strides.assign(made.sizes.size(), 1);
-  for (std::size_t d = made.sizes.size(); d-- > 1;)
-    made.strides[d - 1] = made.strides[d] * made.sizes[d];
-  return made;
+  TensorType tensor{type, std::move(sizes), {}, 0};
+  tensor.strides.assign(tensor.sizes.size(), 1);
+  for (std::size_t d = tensor.sizes.size(); d-- > 1;)
+    tensor.strides[d - 1] = tensor.strides[d] * tensor.sizes[d];
+  return tensor;
 }
 
 ValueId GraphWriter::add(const std::string& name, ValueRole role, TensorType type) {
@@ -58,9 +58,9 @@ std::vector<ValueId> GraphWriter::call_many(const std::string& name, const std::
 }
 
 ValueId GraphWriter::view(ValueId of, const std::string& op, Sizes sizes, Sizes strides) {
-  TensorType made{type(of).dtype, std::move(sizes), std::move(strides), 0};
+  TensorType viewed{type(of).dtype, std::move(sizes), std::move(strides), 0};
   return call(op.substr(op.rfind(':') + 1) + "_" + std::to_string(graph_.nodes.size()), op,
-              {{"self", of}}, std::move(made));
+              {{"self", of}}, std::move(viewed));
 }
 
 Graph GraphWriter::finish(ValueId loss, std::int64_t microbatch_size) {

@@ -96,7 +96,7 @@ void keep_parts(Profile& profile, const Graph& graph) {
     merge(part.savers, storage.savers);
     merge(part.weight_savers, storage.weight_savers);
     std::erase_if(profile.storages,
-                  [&](const SavedStorage& one) { return one.value == storage.value; });
+                  [&](const SavedStorage& saved) { return saved.value == storage.value; });
   }
 }
 
@@ -115,11 +115,11 @@ double wire_per_byte(const GroupShape& group, const Network& network) {
       far ? network.nic.value * static_cast<double>(group.per_host) : network.port.value;
   return 2 * (members - 1) / members / rate;
 }
-Kind kind_of(bool experts, const MeshLayers& made, const MeshRun& run, const Network& network) {
+Kind kind_of(bool experts, const MeshLayers& pieces, const MeshRun& run, const Network& network) {
   Kind kind{gradient_group(run, experts, network)};
   Bytes all;
-  for (std::size_t p = 0; p < made.of_experts.size(); ++p)
-    if (made.of_experts[p] == experts) all += made.layers.parameters[p].bytes;
+  for (std::size_t p = 0; p < pieces.of_experts.size(); ++p)
+    if (pieces.of_experts[p] == experts) all += pieces.layers.parameters[p].bytes;
   const std::int64_t bytes =
       all.value / element_size(run.type).value * run.gradient_bytes / run.mesh.size(Axis::Pipeline);
   if (bytes > 0)
@@ -134,8 +134,9 @@ Kind kind_of(bool experts, const MeshLayers& made, const MeshRun& run, const Net
 /// Divides parameters of a run.
 class StateDivision {
  public:
-  StateDivision(const MeshLayers& made, const MeshRun& run, const Network& network)
-      : run_(run), kinds_{kind_of(false, made, run, network), kind_of(true, made, run, network)} {}
+  StateDivision(const MeshLayers& pieces, const MeshRun& run, const Network& network)
+      : run_(run),
+        kinds_{kind_of(false, pieces, run, network), kind_of(true, pieces, run, network)} {}
 
   struct Parts {
     Bytes parameter, gradient, state;
@@ -176,10 +177,10 @@ bool is_behind(const LayerParameter& parameter, const MeshRun& run) {
 }
 
 /// [layer] Its backward, without what may be recomputed in it, and no reduction yet.
-std::vector<LayerReduction> beside_backwards(const MeshLayers& made) {
-  std::vector<LayerReduction> of(made.layers.size());
+std::vector<LayerReduction> beside_backwards(const MeshLayers& pieces) {
+  std::vector<LayerReduction> of(pieces.layers.size());
   for (std::size_t l = 0; l < of.size(); ++l) {
-    const LayerTimes& times = made.layers.layers[l].times.front();
+    const LayerTimes& times = pieces.layers.layers[l].times.front();
     of[l].beside = times.backward_input + times.backward_weight;
   }
   return of;
@@ -191,38 +192,39 @@ void add_reduction(std::vector<LayerReduction>& of, const LayerParameter& parame
   reduction.time += parts.reduction, reduction.wire += parts.wire;
 }
 
-void set_parameters(MeshLayers& made, const MeshRun& run, const Network& network) {
-  const StateDivision division(made, run, network);
-  made.reduction.clear(), made.behind.clear(), made.layers.reductions.clear();
-  if (overlaps(run)) made.layers.reductions = beside_backwards(made);
-  for (std::size_t p = 0; p < made.of_experts.size(); ++p) {
-    LayerParameter& parameter = made.layers.parameters[p];
-    const auto parts = division.of(parameter, made.of_experts[p]);
+void set_parameters(MeshLayers& pieces, const MeshRun& run, const Network& network) {
+  const StateDivision division(pieces, run, network);
+  pieces.reduction.clear(), pieces.behind.clear(), pieces.layers.reductions.clear();
+  if (overlaps(run)) pieces.layers.reductions = beside_backwards(pieces);
+  for (std::size_t p = 0; p < pieces.of_experts.size(); ++p) {
+    LayerParameter& parameter = pieces.layers.parameters[p];
+    const auto parts = division.of(parameter, pieces.of_experts[p]);
     parameter.bytes = parts.parameter;
     parameter.gradient = parts.gradient, parameter.state = parts.state;
     parameter.exchanged = Bytes{parts.gradient.value / kGradient * run.gradient_bytes};
-    made.behind.push_back(is_behind(parameter, run));
-    parameter.optimizer = {parts.update + (made.behind.back() ? parts.reduction : Nanoseconds{0})};
-    add_reduction(made.layers.reductions, parameter, run, parts);
-    made.reduction.push_back(parts.reduction);
+    pieces.behind.push_back(is_behind(parameter, run));
+    parameter.optimizer = {parts.update +
+                           (pieces.behind.back() ? parts.reduction : Nanoseconds{0})};
+    add_reduction(pieces.layers.reductions, parameter, run, parts);
+    pieces.reduction.push_back(parts.reduction);
   }
 }
 
-void note_experts(MeshLayers& made) {
-  made.of_experts.clear();
-  for (const LayerParameter& parameter : made.layers.parameters)
-    made.of_experts.push_back(parameter.name.find(".experts.") != std::string::npos);
+void note_experts(MeshLayers& pieces) {
+  pieces.of_experts.clear();
+  for (const LayerParameter& parameter : pieces.layers.parameters)
+    pieces.of_experts.push_back(parameter.name.find(".experts.") != std::string::npos);
 }
 
-void add_blocks(MeshLayers& made, std::int64_t layers, Recompute recomputation) {
-  made.blocks.clear(), made.first.clear();
+void add_blocks(MeshLayers& pieces, std::int64_t layers, Recompute recomputation) {
+  pieces.blocks.clear(), pieces.first.clear();
   for (std::int64_t l = 0; l < layers; ++l) {
     const auto first = 1 + static_cast<std::size_t>(l) * kPiecesOfLayer;
-    made.first.push_back(static_cast<std::int32_t>(first));
+    pieces.first.push_back(static_cast<std::int32_t>(first));
     if (recomputation == Recompute::Full)
-      made.blocks.push_back({LayerId{first}, LayerId{first + 2}});
+      pieces.blocks.push_back({LayerId{first}, LayerId{first + 2}});
     if (recomputation == Recompute::Attention)
-      made.blocks.push_back({LayerId{first + 1}, LayerId{first + 1}});
+      pieces.blocks.push_back({LayerId{first + 1}, LayerId{first + 1}});
   }
 }
 
@@ -261,12 +263,12 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
   std::vector<bool> ends(rank.graph.nodes.size(), false);
   for (const Piece& piece : rank.pieces) ends[piece.last.index()] = true;
   ends.back() = false;  // the last layer ends by itself
-  MeshLayers made;
-  made.layers = layers_from_graph(facts, {profile}, ends);
-  PFEIFE_CHECK(made.layers.size() == rank.pieces.size(), made.layers.size(), " layers for ",
+  MeshLayers pieces;
+  pieces.layers = layers_from_graph(facts, {profile}, ends);
+  PFEIFE_CHECK(pieces.layers.size() == rank.pieces.size(), pieces.layers.size(), " layers for ",
                rank.pieces.size(), " pieces");
-  for (Layer& layer : made.layers.layers) layer.nodes.clear();  // one may stand for many
-  made.layers.overlap_factor = run.overlap_factor;
+  for (Layer& layer : pieces.layers.layers) layer.nodes.clear();  // one may stand for many
+  pieces.layers.overlap_factor = run.overlap_factor;
   std::size_t node = 0;
   for (const Piece& piece : rank.pieces) {
     LayerCollectives sum;
@@ -274,38 +276,38 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
       sum.forward += collectives[node].forward;
       sum.backward += collectives[node].backward;
     }
-    made.layers.collectives.push_back(sum);
+    pieces.layers.collectives.push_back(sum);
   }
-  note_experts(made);
-  add_blocks(made, run.architecture.layers, Recompute::None);
-  return made;
+  note_experts(pieces);
+  add_blocks(pieces, run.architecture.layers, Recompute::None);
+  return pieces;
 }
 
 MeshLayers rank_layers(const MeshRun& run, const Network& network) {
   MeshRun few = run;
   few.architecture.layers = distinct_layers(run.architecture);
-  MeshLayers made = priced_layer_by_layer(few, network);
+  MeshLayers pieces = priced_layer_by_layer(few, network);
   const auto more = static_cast<std::size_t>(run.architecture.layers - few.architecture.layers);
-  if (more == 0) return made;
-  made.layers = repeat_layer(made.layers, more);
-  note_experts(made);
-  add_blocks(made, run.architecture.layers, Recompute::None);
-  return made;
+  if (more == 0) return pieces;
+  pieces.layers = repeat_layer(pieces.layers, more);
+  note_experts(pieces);
+  add_blocks(pieces, run.architecture.layers, Recompute::None);
+  return pieces;
 }
 
-void divide_state(MeshLayers& made, const MeshRun& run, const Network& network) {
-  if (run.zero >= 3) add_sharding(made, run, network);
-  set_parameters(made, run, network);
-  add_blocks(made, run.architecture.layers, run.recomputation);
+void divide_state(MeshLayers& pieces, const MeshRun& run, const Network& network) {
+  if (run.zero >= 3) add_sharding(pieces, run, network);
+  set_parameters(pieces, run, network);
+  add_blocks(pieces, run.architecture.layers, run.recomputation);
 }
 
-StateSums divided_state(const MeshLayers& made, const MeshRun& run, const Network& network) {
-  const StateDivision division(made, run, network);
+StateSums divided_state(const MeshLayers& pieces, const MeshRun& run, const Network& network) {
+  const StateDivision division(pieces, run, network);
   StateSums sums;
-  if (overlaps(run)) sums.reductions = beside_backwards(made);
-  for (std::size_t p = 0; p < made.of_experts.size(); ++p) {
-    const LayerParameter& parameter = made.layers.parameters[p];
-    const auto parts = division.of(parameter, made.of_experts[p]);
+  if (overlaps(run)) sums.reductions = beside_backwards(pieces);
+  for (std::size_t p = 0; p < pieces.of_experts.size(); ++p) {
+    const LayerParameter& parameter = pieces.layers.parameters[p];
+    const auto parts = division.of(parameter, pieces.of_experts[p]);
     sums.fixed += parts.parameter + parts.gradient + parts.state;
     sums.optimizer += parts.update;
     if (is_behind(parameter, run)) sums.optimizer += parts.reduction;
@@ -317,9 +319,9 @@ StateSums divided_state(const MeshLayers& made, const MeshRun& run, const Networ
 }
 
 MeshLayers mesh_layers(const MeshRun& run, const Network& network) {
-  MeshLayers made = rank_layers(run, network);
-  divide_state(made, run, network);
-  return made;
+  MeshLayers pieces = rank_layers(run, network);
+  divide_state(pieces, run, network);
+  return pieces;
 }
 
 }  // namespace pfeife

@@ -306,13 +306,13 @@ class Search {
         answer_.ruled_out = bounded_.size() - begin;
         break;
       }
-      std::vector<MeshOutcome> some(end - begin);
-      parallel_for(some.size(), options_.threads, [&](std::size_t i) {
+      std::vector<MeshOutcome> outcomes(end - begin);
+      parallel_for(outcomes.size(), options_.threads, [&](std::size_t i) {
         const Bounded& bounded = bounded_[begin + i];
-        some[i] =
+        outcomes[i] =
             priced(question_, runs_[bounded.run], bounded.bound, layers_of(bounded.run), network_);
       });
-      for (MeshOutcome& outcome : some) {
+      for (MeshOutcome& outcome : outcomes) {
         if (outcome.fits && (!best || outcome.step < *best)) best = outcome.step;
         answer_.priced.push_back(std::move(outcome));
       }

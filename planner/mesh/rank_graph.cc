@@ -164,8 +164,8 @@ class RankGraphWriter {
     const std::int64_t size = of_.head_size, turned = to.rotary_size;
     const ValueId query = norm("query_norm", linear("query_down", normed, to.query_rank, false));
     const Sizes by_head = {sequence_, batch_, heads_, size + turned};
-    Projected made;
-    made.query = rotate(
+    Projected projected;
+    projected.query = rotate(
         "query", dense_view(linear("query_up", query, heads_ * (size + turned), false), by_head));
     const std::vector<ValueId> down = split(
         linear("down", normed, to.key_value_rank + turned, false), {to.key_value_rank, turned});
@@ -176,11 +176,11 @@ class RankGraphWriter {
     const ValueId shared = rotate("key", down[1]);
     const ValueId every = writer_.view(shared, "aten::expand", {sequence_, batch_, heads_, turned},
                                        {batch_ * turned, turned, 0, 1});
-    made.key = writer_.call(
+    projected.key = writer_.call(
         "key", "aten::cat",
         {{"tensors", std::vector<ValueId>{up[0], every}}, {"dim", std::int64_t{-1}}}, by_head);
-    made.value = up[1];
-    return made;
+    projected.value = up[1];
+    return projected;
   }
   ValueId dense_view(ValueId v, Sizes sizes) {
     Sizes strides = dense_tensor(sizes, writer_.element()).strides;

@@ -38,7 +38,7 @@ class Replicator {
     share_ = share_of_links(cluster);
   }
 
-  Layers made() {
+  Layers replicate() {
     if (replicas_.zero >= 3) shard_parameters();
     divide_updates();
     if (replicas_.zero < 3) add_reductions();
@@ -170,7 +170,7 @@ Layers replicated(Layers layers, const Replicas& replicas, const Cluster& cluste
                       stream_all("parallel.dp is ", replicas.count, ", and the cluster has ",
                                  cluster.devices(), " devices"));
   check_alike(cluster);
-  return Replicator(std::move(layers), replicas, cluster).made();
+  return Replicator(std::move(layers), replicas, cluster).replicate();
 }
 
 }  // namespace pfeife
