@@ -123,7 +123,8 @@ std::string case_section(const CaseRecord& report_case, const CaseDrawings& draw
                         times_text(report_case.plans[*best].row))
                : "<span class=\"alarm\">no plan fits</span>";
   std::vector<std::string> notes = report_case.notes;
-  for (const Unfinished& one : report_case.unfinished) notes.push_back(to_string(one));
+  for (const Unfinished& unfinished : report_case.unfinished)
+    notes.push_back(to_string(unfinished));
   if (!report_case.handed_from.empty())
     notes.push_back("the plan is that of " + report_case.handed_from);
   if (report_case.cut_places) notes.push_back(to_string(*report_case.cut_places));

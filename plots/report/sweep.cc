@@ -266,15 +266,16 @@ std::string sweep_charts(const std::vector<CaseRecord>& cases) {
   const std::vector<SweepFigure> figures = sweep_figures(cases);
   const std::vector<Facet> facets = facets_of(keys, *axis, cases.size());
   std::string out = legend(names, dashed_names(cases, figures), hollow), row;
-  const bool one = facets.size() == 1;
+  const bool single_facet = facets.size() == 1;
   for (const SweepFigure& figure : figures) {
     const double top = top_of(cases, figure);
     if (top <= 0) continue;
     std::string cards;
     for (const Facet& facet : facets)
-      cards += element("figure", element("figcaption", escape(one ? figure.title : facet.name)) +
-                                     picture(cases, *axis, facet, figure, names, top));
-    if (one)
+      cards += element("figure",
+                       element("figcaption", escape(single_facet ? figure.title : facet.name)) +
+                           picture(cases, *axis, facet, figure, names, top));
+    if (single_facet)
       row += cards;
     else
       out += element("h3", escape(figure.title)) + element("div", cards, " class=\"multiples\"");

@@ -19,8 +19,9 @@ std::string time_text(const TableFacts& facts, const std::optional<Nanoseconds>&
 /// The step of the plan that speed-ups are over.
 std::optional<Nanoseconds> step_beside(const TableFacts& facts, const CaseRecord& record) {
   if (facts.beside.empty()) return std::nullopt;
-  const auto plan = std::ranges::find_if(
-      record.plans, [&](const PlanRecord& one) { return one.row.plan == facts.beside; });
+  const auto plan = std::ranges::find_if(record.plans, [&](const PlanRecord& candidate) {
+    return candidate.row.plan == facts.beside;
+  });
   return plan == record.plans.end() ? std::nullopt : compared_time(record, *plan);
 }
 
@@ -80,8 +81,9 @@ std::string term_text(const TableFacts& facts, const CaseRecord&, const PlanReco
 
 /// Simulated where any plan of the case has one, else estimated.
 std::string p95(const TableFacts& facts, const CaseRecord& record, const PlanRecord& plan) {
-  const bool simulated = std::ranges::any_of(
-      record.plans, [](const PlanRecord& one) { return one.row.simulate_p95.has_value(); });
+  const bool simulated = std::ranges::any_of(record.plans, [](const PlanRecord& other_plan) {
+    return other_plan.row.simulate_p95.has_value();
+  });
   return time_text(facts, simulated ? plan.row.simulate_p95 : plan.row.estimate_p95);
 }
 

@@ -44,17 +44,17 @@ std::string families_sentence(const CaseRecord& record) {
   if (planned) seen.push_back(record.plans.front().row.family);
   struct Group {
     Reason reason;
-    std::string said, families;
+    std::string reason_text, families;
     bool several = false;
   };
   std::vector<Group> groups;
   for (const LostSchedule& lost : record.lost) {
     if (lost.reason.beside_least || std::ranges::find(seen, lost.family) != seen.end()) continue;
     seen.push_back(lost.family);
-    const std::string said = to_string(lost.reason);
-    const auto same = std::ranges::find(groups, said, &Group::said);
+    const std::string reason_text = to_string(lost.reason);
+    const auto same = std::ranges::find(groups, reason_text, &Group::reason_text);
     if (same == groups.end())
-      groups.push_back({lost.reason, said, lost.family});
+      groups.push_back({lost.reason, reason_text, lost.family});
     else
       same->families += ", " + lost.family, same->several = true;
   }

@@ -14,9 +14,9 @@
 namespace pfeife {
 namespace {
 
-constexpr double kApart = 0.01;       ///< of estimate and simulation
-constexpr double kWorthIt = 0.01;     ///< another choice gains as much by its own measure
-constexpr std::size_t kMostTold = 2;  ///< cases of one kind
+constexpr double kApart = 0.01;        ///< of estimate and simulation
+constexpr double kWorthIt = 0.01;      ///< another choice gains as much by its own measure
+constexpr std::size_t kMostCases = 2;  ///< cases of one kind
 
 /// Sentences about one case.
 struct Told {
@@ -79,14 +79,15 @@ std::vector<std::string> engines_apart(const CaseRecord& record) {
           " its simulation"};
 }
 
-/// The first cases of which `say` says something.
-std::string told(const std::vector<CaseRecord>& cases, std::size_t width,
-                 std::vector<std::string> (*say)(const CaseRecord&), const std::string& others) {
+/// The first cases of which `sentences_of` says something.
+std::string first_sentences(const std::vector<CaseRecord>& cases, std::size_t width,
+                            std::vector<std::string> (*sentences_of)(const CaseRecord&),
+                            const std::string& others) {
   std::string text;
   std::size_t count = 0;
   for (const CaseRecord& record : cases) {
-    const std::vector<std::string> sentences = say(record);
-    if (sentences.empty() || ++count > kMostTold) continue;
+    const std::vector<std::string> sentences = sentences_of(record);
+    if (sentences.empty() || ++count > kMostCases) continue;
     std::string first = cases.size() > 1 ? heading(record) + ": " : "";
     for (const std::string& sentence : sentences) {
       text +=
@@ -94,14 +95,14 @@ std::string told(const std::vector<CaseRecord>& cases, std::size_t width,
       first.clear();
     }
   }
-  if (count > kMostTold)
-    text += "and " + std::to_string(count - kMostTold) + " more cases " + others + "\n";
+  if (count > kMostCases)
+    text += "and " + std::to_string(count - kMostCases) + " more cases " + others + "\n";
   return text;
 }
 
 std::vector<std::string> unfinished(const CaseRecord& record) {
   std::vector<std::string> sentences;
-  for (const Unfinished& one : record.unfinished) sentences.push_back(to_string(one));
+  for (const Unfinished& part : record.unfinished) sentences.push_back(to_string(part));
   return sentences;
 }
 
@@ -114,12 +115,12 @@ std::vector<std::string> cut_places(const CaseRecord& record) {
 }
 
 std::string uncosted_lines(const std::vector<CaseRecord>& cases, std::size_t width) {
-  std::vector<std::string> said;
+  std::vector<std::string> shown;
   std::string text;
   for (const CaseRecord& record : cases)
     for (const std::string& line : record.uncosted) {
-      if (std::ranges::find(said, line) != said.end()) continue;
-      said.push_back(line);
+      if (std::ranges::find(shown, line) != shown.end()) continue;
+      shown.push_back(line);
       text += wrapped("no cost: " + line, width, "", "    ");
     }
   return text;
@@ -170,12 +171,15 @@ std::vector<std::string> other_choices(const CaseRecord& record) {
 }
 
 std::string action_text(const std::vector<CaseRecord>& cases, std::size_t width) {
-  return told(cases, width, nothing_fits, "that nothing fits") +
-         told(cases, width, baseline_is_faster, "in which a baseline that fits is faster") +
-         told(cases, width, choices_that_matter, "in which select_by picks another plan") +
-         told(cases, width, unfinished, "that are unfinished") +
-         told(cases, width, cut_places, "with cuts of other places") +
-         told(cases, width, engines_apart, "with estimate and simulation more than 1 % apart") +
+  return first_sentences(cases, width, nothing_fits, "that nothing fits") +
+         first_sentences(cases, width, baseline_is_faster,
+                         "in which a baseline that fits is faster") +
+         first_sentences(cases, width, choices_that_matter,
+                         "in which select_by picks another plan") +
+         first_sentences(cases, width, unfinished, "that are unfinished") +
+         first_sentences(cases, width, cut_places, "with cuts of other places") +
+         first_sentences(cases, width, engines_apart,
+                         "with estimate and simulation more than 1 % apart") +
          uncosted_lines(cases, width);
 }
 

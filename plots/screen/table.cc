@@ -119,10 +119,10 @@ void fit(Table& table, std::size_t width) {
     Table upto{{table.columns.begin(),
                 table.columns.begin() + static_cast<std::ptrdiff_t>(table.name + 1)},
                {}};
-    for (const GridRow& one : table.rows)
-      if (one.cells.size() > table.name)
-        upto.rows.push_back(
-            {{one.cells.begin(), one.cells.begin() + static_cast<std::ptrdiff_t>(table.name + 1)}});
+    for (const GridRow& upper : table.rows)
+      if (upper.cells.size() > table.name)
+        upto.rows.push_back({{upper.cells.begin(),
+                              upper.cells.begin() + static_cast<std::ptrdiff_t>(table.name + 1)}});
     const std::size_t used = width_of(upto) + 2;
     row.cells.back().text = clipped(row.cells.back().text, width > used ? width - used : 0);
   }

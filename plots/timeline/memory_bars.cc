@@ -49,7 +49,7 @@ Scale scale_of(std::span<const PlanMemory> plans, double width) {
   Bytes highest{1}, limit{0};
   for (const PlanMemory& plan : plans) {
     for (const MemoryContents& rank : plan.ranks) highest = std::max(highest, rank.total());
-    for (const Bytes one : plan.limits) limit = std::max(limit, one);
+    for (const Bytes rank_limit : plan.limits) limit = std::max(limit, rank_limit);
   }
   if (number(highest) >= kNear * number(limit)) highest = std::max(highest, limit);
   if (limit > Bytes{0}) highest = std::min(highest, Bytes{2 * limit.value});
