@@ -70,15 +70,15 @@ Replaced calibrated_keys(const CaseConfig& config, const std::vector<std::string
 std::string calibration_text(const Request& request) {
   if (request.calibration.empty()) return "";
   std::string text;
-  for (const Calibration& one : request.calibration) {
-    if (one.precision && *one.precision != request.training.precision) continue;
+  for (const Calibration& calibration : request.calibration) {
+    if (calibration.precision && *calibration.precision != request.training.precision) continue;
     std::string words;
     const auto add = [&](const std::string& more) { words += (words.empty() ? "" : ", ") + more; };
-    if (one.compute) add("compute x " + shortest(*one.compute));
-    if (one.stage_overhead)
-      add(shortest(milliseconds(*one.stage_overhead)) + " ms a stage execution");
-    if (!one.device_kind.empty()) words = one.device_kind + ": " + words;
-    if (!one.origin.empty()) words += " (" + one.origin + ")";
+    if (calibration.compute) add("compute x " + shortest(*calibration.compute));
+    if (calibration.stage_overhead)
+      add(shortest(milliseconds(*calibration.stage_overhead)) + " ms a stage execution");
+    if (!calibration.device_kind.empty()) words = calibration.device_kind + ": " + words;
+    if (!calibration.origin.empty()) words += " (" + calibration.origin + ")";
     text += (text.empty() ? "" : "; ") + words;
   }
   if (text.empty()) text = "not for this precision";

@@ -46,12 +46,12 @@ YamlValue cluster_value(const CaseConfig& config) {
 }
 
 YamlValue cases_value(const Request& request) {
-  const auto one = [](std::size_t number) {
+  const auto list_of = [](std::size_t number) {
     return yaml_sequence({yaml_scalar(std::to_string(number))});
   };
-  std::vector<YamlEntry> entries{{"devices", one(request.devices), {}}};
+  std::vector<YamlEntry> entries{{"devices", list_of(request.devices), {}}};
   if (!request.microbatch_size_open())
-    entries.push_back({"microbatches", one(request.microbatches), {}});
+    entries.push_back({"microbatches", list_of(request.microbatches), {}});
   return yaml_map(std::move(entries));
 }
 

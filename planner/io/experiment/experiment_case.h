@@ -93,20 +93,20 @@ std::vector<std::int32_t> cut_list(const YamlNode& node);
 template <class Settings>
 Field<Settings> cuts_field(const Words<typename Settings::Cuts>& words, std::string about) {
   using Cuts = typename Settings::Cuts;
-  Field<Settings> made = field("cuts", &Settings::cuts, word(words), std::move(about));
-  made.values += ", or a list";
-  made.takes_list = true;
-  made.read = [read = made.read](const YamlNode& node, Settings& settings) {
+  Field<Settings> cuts = field("cuts", &Settings::cuts, word(words), std::move(about));
+  cuts.values += ", or a list";
+  cuts.takes_list = true;
+  cuts.read = [read = cuts.read](const YamlNode& node, Settings& settings) {
     if (!node.is_sequence()) return read(node, settings);
     settings.cuts = Cuts::Given;
     settings.given_cuts = cut_list(node);
   };
-  made.value = [value = made.value](const Settings& settings) {
+  cuts.value = [value = cuts.value](const Settings& settings) {
     if (settings.cuts != Cuts::Given) return value(settings);
     return list_value(settings.given_cuts,
                       [](std::int32_t cut) { return yaml_scalar(std::to_string(cut)); });
   };
-  return made;
+  return cuts;
 }
 /// `cuts_at`: between blocks only?
 Kind<bool> cuts_at_words();

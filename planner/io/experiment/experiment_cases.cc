@@ -195,18 +195,18 @@ static Experiment experiment_of(const YamlDocument& document, const std::filesys
   const FieldList<Request> fields = experiment_fields(context);
   do {
     experiment.cases.push_back(make_case(document, product, point, fields, context));
-    CaseConfig& made = experiment.cases.back();
-    const std::string text = resolved_text(made);
-    auto [named, is_new] = text_of.emplace(made.name, text);
+    CaseConfig& added = experiment.cases.back();
+    const std::string text = resolved_text(added);
+    auto [named, is_new] = text_of.emplace(added.name, text);
     if (!is_new && named->second != text) {
-      made.name = with_digest(made.name, text);
-      is_new = text_of.emplace(made.name, text).second;
+      added.name = with_digest(added.name, text);
+      is_new = text_of.emplace(added.name, text).second;
     }
     if (!is_new)
-      document.root().at("cases").fail("two cases have the name \"" + made.name +
+      document.root().at("cases").fail("two cases have the name \"" + added.name +
                                        "\"; is a value listed twice?");
-    if (const auto& traces = made.measurement.traces; count > 1 && !traces.empty())
-      throw ConfigError(made.place("measurement.traces"),
+    if (const auto& traces = added.measurement.traces; count > 1 && !traces.empty())
+      throw ConfigError(added.place("measurement.traces"),
                         "measurement.traces are of one plan, and the experiment has " +
                             std::to_string(count) + " cases; write a config for each run");
   } while (advance(point, product));

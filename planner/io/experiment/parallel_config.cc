@@ -181,42 +181,42 @@ std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,
   const YamlNode root = document.root();
   if (replicas_alone(root)) return std::nullopt;
   root.check_version(1);
-  ParallelConfig made;
-  made.name = folder_name(file.stem().string());
-  CaseConfig& asked = made.asked;
-  add_places(root, asked.places);
+  ParallelConfig config;
+  config.name = folder_name(file.stem().string());
+  CaseConfig& request = config.asked;
+  add_places(root, request.places);
   const std::filesystem::path folder = file.parent_path();
-  const std::filesystem::path model = input_file(root.at("model"), folder, "model", asked);
+  const std::filesystem::path model = input_file(root.at("model"), folder, "model", request);
   if (!is_architecture(model))
     root.at("model").fail(
         "a mesh is chosen for an architecture file (configs/architectures, or a model's "
         "config.json "
         "of Hugging Face), not for \"" +
-        asked.file_names.at("model") +
+        request.file_names.at("model") +
         "\"; name one, or give only dp, zero and overlap_reductions: how often the model's own "
         "pipeline runs beside itself");
-  asked.model.format = ModelFormat::Mesh;
-  MeshSettings& mesh = asked.mesh.emplace();
+  request.model.format = ModelFormat::Mesh;
+  MeshSettings& mesh = request.mesh.emplace();
   const FieldList<MeshQuestion>& mesh_keys = mesh_config_fields();
   check_sections(root,
                  joined(sections(mesh_keys), sections(experiment_keys().only(pipeline_keys()))));
   mesh.question.run.architecture = read_architecture(model);
-  made.architecture = read_text_file(model).text;
-  read_cluster_input(root.at("cluster"), {&folder, &rules, &asked});
-  if (asked.cluster_measured)
+  config.architecture = read_text_file(model).text;
+  read_cluster_input(root.at("cluster"), {&folder, &rules, &request});
+  if (request.cluster_measured)
     root.at("cluster").fail(
         "a mesh needs a cluster file, configs/clusters has some; found measure");
-  mesh.network = read_network(asked.cluster, asked.cluster_set);
-  made.hosts = cluster_text(asked.cluster, asked.cluster_set);
+  mesh.network = read_network(request.cluster, request.cluster_set);
+  config.hosts = cluster_text(request.cluster, request.cluster_set);
   mesh_keys.read_known(root, mesh.question);
-  read_pipeline(root, folder, rules, asked);
-  with_places(asked, [&] { check(asked); });
-  made.step_below = read_step_below(root);
+  read_pipeline(root, folder, rules, request);
+  with_places(request, [&] { check(request); });
+  config.step_below = read_step_below(root);
   std::vector<YamlEntry> rest;
   for (const std::string& key : pipeline_keys())
     if (const auto node = root.find(key)) rest.push_back({key, node->value(), {}});
-  made.rest = yaml_map(std::move(rest));
-  return made;
+  config.rest = yaml_map(std::move(rest));
+  return config;
 }
 
 Experiment pipeline_experiment(const ParallelConfig& config, const MeshRun& run,

@@ -162,7 +162,7 @@ void check_characters(std::string_view text, const Origin& origin) {
 
 /// What the parser's words mean, and what to write instead.
 struct Explanation {
-  std::string_view said;  ///< how its message begins
+  std::string_view beginning;  ///< how its message begins
   std::string_view means;
 };
 constexpr Explanation kExplanations[] = {
@@ -213,8 +213,8 @@ std::string line_at(std::string_view text, const YAML::Mark& mark) {
 
 std::string explained(const YAML::Exception& error, std::string_view text, const Origin& origin) {
   std::string message = "not valid YAML: " + error.msg;
-  for (const Explanation& one : kExplanations)
-    if (error.msg.starts_with(one.said)) message = one.means;
+  for (const Explanation& explanation : kExplanations)
+    if (error.msg.starts_with(explanation.beginning)) message = explanation.means;
   const std::string line = line_at(text, error.mark);
   if (origin.has_lines && !line.empty()) message += "; found '" + line + "'";
   if (text.find('\t') != text.npos && message.find("tab") == message.npos)

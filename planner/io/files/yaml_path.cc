@@ -92,7 +92,7 @@ YamlValue& item_named(YamlValue& sequence, const std::string& name, const Source
     if (found != nullptr) names.push_back(found->text);
   }
   std::string known;
-  for (const std::string& one : names) known += (known.empty() ? "" : ", ") + one;
+  for (const std::string& other_name : names) known += (known.empty() ? "" : ", ") + other_name;
   throw ConfigError(where, "there is no item named \"" + name + "\" at " +
                                to_string(sequence.where) + "; " +
                                (names.empty() ? "name one by its number, as in [0]"

@@ -151,11 +151,11 @@ Lines read_lines(const TextFile& file) {
 /// What `reader` gets of `producer`: one output of a list if it selects one, else all of them.
 ProfileEdge edge_between(const Entry& producer, const Entry& reader) {
   ProfileEdge edge;
-  const bool one = reader.selected && producer.outputs.size() > 1 && *reader.selected >= 0 &&
-                   static_cast<std::size_t>(*reader.selected) < producer.outputs.size();
-  edge.output = one ? *reader.selected : -1;
+  const bool selects = reader.selected && producer.outputs.size() > 1 && *reader.selected >= 0 &&
+                       static_cast<std::size_t>(*reader.selected) < producer.outputs.size();
+  edge.output = selects ? *reader.selected : -1;
   edge.bytes =
-      one ? producer.outputs[static_cast<std::size_t>(*reader.selected)] : producer.node.saved;
+      selects ? producer.outputs[static_cast<std::size_t>(*reader.selected)] : producer.node.saved;
   return edge;
 }
 
@@ -172,10 +172,10 @@ ProfileGraph graph_of(const TextFile& file) {
     const auto from = lines.nodes.find(edge.from), to = lines.nodes.find(edge.to);
     if (from == lines.nodes.end()) edge.from_piece.fail("this node is nowhere described");
     if (to == lines.nodes.end()) edge.to_piece.fail("this node is nowhere described");
-    ProfileEdge made = edge_between(from->second, to->second);
-    made.from = index_of[edge.from];
-    made.to = index_of[edge.to];
-    graph.edges.push_back(made);
+    ProfileEdge renumbered = edge_between(from->second, to->second);
+    renumbered.from = index_of[edge.from];
+    renumbered.to = index_of[edge.to];
+    graph.edges.push_back(renumbered);
   }
   return graph;
 }

@@ -244,8 +244,8 @@ ProfiledRuntime read_profiled_runtime(const std::filesystem::path& file) {
   return found;
 }
 
-void check_profile(const Profile& profile, const std::filesystem::path& file, const Training& asked,
-                   const std::string& device_kind) {
+void check_profile(const Profile& profile, const std::filesystem::path& file,
+                   const Training& training, const std::string& device_kind) {
   const auto refuse = [&](const std::string& what, const std::string& found,
                           const std::string& wanted) {
     throw ConfigError({file.string()},
@@ -253,13 +253,13 @@ void check_profile(const Profile& profile, const std::filesystem::path& file, co
                           "; profile again, or leave `profile` out to use the roofline");
   };
   if (profile.device_kind != device_kind) refuse("device kind", profile.device_kind, device_kind);
-  if (profile.training.precision != asked.precision)
-    refuse("precision", to_string(profile.training.precision), to_string(asked.precision));
-  if (profile.training.microbatch_size != asked.microbatch_size)
+  if (profile.training.precision != training.precision)
+    refuse("precision", to_string(profile.training.precision), to_string(training.precision));
+  if (profile.training.microbatch_size != training.microbatch_size)
     refuse("microbatch size", std::to_string(profile.training.microbatch_size),
-           std::to_string(asked.microbatch_size));
-  if (profile.training.optimizer != asked.optimizer)
-    refuse("optimizer", to_string(profile.training.optimizer), to_string(asked.optimizer));
+           std::to_string(training.microbatch_size));
+  if (profile.training.optimizer != training.optimizer)
+    refuse("optimizer", to_string(profile.training.optimizer), to_string(training.optimizer));
 }
 
 }  // namespace pfeife

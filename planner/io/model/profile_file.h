@@ -32,7 +32,7 @@ ProfiledRuntime read_profiled_runtime(const std::filesystem::path& file);
 
 /// Refuses a profile that was made for other training than asked for. Errors: ConfigError naming
 /// file, what it was made with and what is asked for.
-void check_profile(const Profile& profile, const std::filesystem::path& file, const Training& asked,
-                   const std::string& device_kind);
+void check_profile(const Profile& profile, const std::filesystem::path& file,
+                   const Training& training, const std::string& device_kind);
 
 }  // namespace pfeife

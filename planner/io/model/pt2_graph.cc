@@ -287,9 +287,9 @@ class GraphBuilder {
 
   /// Position of the output that is the loss's weight; -1 if the archive names none.
   std::int64_t loss_weight_among(std::size_t outputs) const {
-    const Json* told = json_fields::optional_field(facts_, "loss_weight");
-    if (told == nullptr) return -1;
-    const std::int64_t position = json_fields::integer(*told);
+    const Json* position_field = json_fields::optional_field(facts_, "loss_weight");
+    if (position_field == nullptr) return -1;
+    const std::int64_t position = json_fields::integer(*position_field);
     if (position < 0 || position >= static_cast<std::int64_t>(outputs))
       refuse_weight(stream_all("is output ", position, ", the model has ", outputs));
     return position;

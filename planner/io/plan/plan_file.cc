@@ -106,13 +106,13 @@ std::vector<NodeId> read_order(const YamlNode& node) {
   for (std::string word; words >> word;) {
     unsigned first = 0, last = 0;
     int length = 0;
-    const bool one = std::sscanf(word.c_str(), "%7u%n", &first, &length) == 1 &&
-                     static_cast<std::size_t>(length) == word.size();
-    if (one) last = first;
-    const bool range = !one &&
+    const bool single = std::sscanf(word.c_str(), "%7u%n", &first, &length) == 1 &&
+                        static_cast<std::size_t>(length) == word.size();
+    if (single) last = first;
+    const bool range = !single &&
                        std::sscanf(word.c_str(), "%7u-%7u%n", &first, &last, &length) == 2 &&
                        static_cast<std::size_t>(length) == word.size() && first < last;
-    if (!one && !range)
+    if (!single && !range)
       node.fail("expected numbers of nodes and ranges of them such as \"0-4 7 5-6\", found \"" +
                 word + "\"");
     if (order.size() + last - first > 10'000'000) node.fail("more nodes than any graph has");

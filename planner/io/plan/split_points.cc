@@ -71,7 +71,7 @@ std::string torch_refusal(const Layers& layers, const Plan& plan) {
   const std::vector<bool> split = split_backward(plan);
   const std::vector<bool> has_parameters = layers_with_parameters(layers);
   for (const LayerValue& value : layers.values) {
-    const std::size_t made = value.producer.index(), from = stage[made];
+    const std::size_t producer = value.producer.index(), from = stage[producer];
     if (value.consumers.empty()) continue;
     const std::size_t to = stage[value.consumers.back().index()];
     const std::string what = "\"" + value.name + "\" of stage " + std::to_string(from);
@@ -81,7 +81,7 @@ std::string torch_refusal(const Layers& layers, const Plan& plan) {
              "passes over a stage";
     if (to == from || from == 0 || !split[from]) continue;
     // A layer may go on after the operator that made the value.
-    bool read = has_parameters[made] && value.name != layers.layers[made].name;
+    bool read = has_parameters[producer] && value.name != layers.layers[producer].name;
     for (const LayerId reader : value.consumers)
       read = read || (stage[reader.index()] == from && has_parameters[reader.index()]);
     if (read)

@@ -97,24 +97,24 @@ Trace trace_in(const Json& root, TraceSource source) {
   trace.memory.resize(trace.ranks);
   std::map<std::string, std::size_t> index;  // by action
   std::vector<std::string> waited_for;
-  for (const Json& one : events) {
-    const std::string phase = text(field(one, "ph"));
+  for (const Json& event : events) {
+    const std::string phase = text(field(event, "ph"));
     if (phase == "i") throw Malformed("left-out events; only a trace of all events can be drawn");
-    if (!one.contains("pid") || !ranks.contains(integer(one["pid"]))) continue;
-    const RankId rank{ranks.at(integer(one["pid"]))};
-    if (phase == "C" && text(field(one, "name")) == "memory")
+    if (!event.contains("pid") || !ranks.contains(integer(event["pid"]))) continue;
+    const RankId rank{ranks.at(integer(event["pid"]))};
+    if (phase == "C" && text(field(event, "name")) == "memory")
       trace.memory[rank.index()].push_back(
-          {nanoseconds(field(one, "ts")), Bytes{integer(field(field(one, "args"), "bytes"))}});
+          {nanoseconds(field(event, "ts")), Bytes{integer(field(field(event, "args"), "bytes"))}});
     if (phase != "X") continue;
-    const std::string action = text(field(field(one, "args"), "action"));
+    const std::string action = text(field(field(event, "args"), "action"));
     const auto [known, added] = index.try_emplace(action, trace.events.size());
     if (!added) {
       trace.events[known->second].parties.push_back(rank);
       continue;
     }
-    trace.events.push_back(event_of(one, rank));
+    trace.events.push_back(event_of(event, rank));
     if (trace.events.back().kind == TaskKind::Reduction) trace.events.back().parties = {rank};
-    const Json& arguments = field(one, "args");
+    const Json& arguments = field(event, "args");
     waited_for.push_back(arguments.contains("waited_for") ? text(arguments["waited_for"]) : "");
   }
   if (trace.events.empty()) throw Malformed("no " + to_string(source) + " actions");

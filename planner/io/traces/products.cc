@@ -67,16 +67,16 @@ class Products {
   std::vector<ObservedProduct> result() {
     std::ranges::sort(steps_);
     std::vector<ObservedProduct> products;
-    for (Found& one : found_) {
-      const auto behind = std::ranges::upper_bound(steps_, one.start, {}, &Step::first);
-      if (behind == steps_.begin() || one.start >= (behind - 1)->second) continue;
-      one.product.step = static_cast<std::size_t>(behind - 1 - steps_.begin());
+    for (Found& found : found_) {
+      const auto behind = std::ranges::upper_bound(steps_, found.start, {}, &Step::first);
+      if (behind == steps_.begin() || found.start >= (behind - 1)->second) continue;
+      found.product.step = static_cast<std::size_t>(behind - 1 - steps_.begin());
       if (!kernels_.empty()) {
-        const auto kernel = kernels_.find(one.external);
-        if (one.external < 0 || kernel == kernels_.end()) continue;
-        one.product.time = kernel->second;
+        const auto kernel = kernels_.find(found.external);
+        if (found.external < 0 || kernel == kernels_.end()) continue;
+        found.product.time = kernel->second;
       }
-      if (one.product.time > Nanoseconds{0}) products.push_back(std::move(one.product));
+      if (found.product.time > Nanoseconds{0}) products.push_back(std::move(found.product));
     }
     return products;
   }
