@@ -59,11 +59,12 @@ struct Judged {
   std::string text;
   bool proven = false;  ///< all that the plan says, of costs that were computed from its files
 };
-using Say = std::function<void(const std::string&)>;
+using Announce = std::function<void(const std::string&)>;
 /// Judges a plan.yaml with the certificate.txt beside it, the folder of both, or a certificate.txt
-/// alone; tells `say` beforehand if that takes much memory. Errors: ConfigError, also for what is
-/// refused.
-Judged certify_files(const std::filesystem::path& file, std::size_t threads, const Say& say);
+/// alone; tells `announce` beforehand if that takes much memory. Errors: ConfigError, also for what
+/// is refused.
+Judged certify_files(const std::filesystem::path& file, std::size_t threads,
+                     const Announce& announce);
 
 /// What was proven and how much was looked at, in words; of which part of the bound of `plan`
 /// (nullptr = none). Decides nothing.

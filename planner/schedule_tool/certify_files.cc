@@ -19,19 +19,20 @@ std::filesystem::path file_meant(std::filesystem::path file) {
   return file / (planned ? "plan.yaml" : "certificate.txt");
 }
 
-void check_memory(const Certificate& certificate, std::size_t threads, const Say& say) {
+void check_memory(const Certificate& certificate, std::size_t threads, const Announce& announce) {
   constexpr Bytes kAnnounced{std::int64_t{256} << 20}, kMost{std::int64_t{4} << 30};
   const Bytes needed = certify_memory(certificate, threads);
   if (needed > kMost)
     throw ConfigError({}, "checking this proof takes about " + to_string(needed) +
                               ", more than the 4 GiB that are allowed: plan a model of fewer "
                               "layers or legal cuts, or fewer schedules");
-  if (needed > kAnnounced) say("checking this proof takes about " + to_string(needed));
+  if (needed > kAnnounced) announce("checking this proof takes about " + to_string(needed));
 }
 
 }  // namespace
 
-Judged certify_files(const std::filesystem::path& named, std::size_t threads, const Say& say) {
+Judged certify_files(const std::filesystem::path& named, std::size_t threads,
+                     const Announce& announce) {
   const std::filesystem::path file = file_meant(named);
   const bool of_plan = file.extension() == ".yaml";
   const std::filesystem::path proof = of_plan ? file.parent_path() / "certificate.txt" : file;
@@ -51,7 +52,7 @@ Judged certify_files(const std::filesystem::path& named, std::size_t threads, co
     if (const std::string reason = disagreement(certificate, *plan); !reason.empty())
       throw ConfigError({proof.string()}, "the certificate is not of this plan: " + reason);
   }
-  check_memory(certificate, threads, say);
+  check_memory(certificate, threads, announce);
   const Verdict verdict = certify(certificate, threads);
   if (!verdict.refusal.empty())
     throw ConfigError({proof.string()}, "the certificate is refused: " + verdict.refusal);

@@ -260,12 +260,12 @@ void BranchAndBound::split(const Node& node) {
     left.last[widest] = middle, right.first[widest] = middle + 1;
     certified = {{}, CertifiedNode::Then::SplitEnd, static_cast<std::uint32_t>(widest - 1), middle};
   }
-  const std::size_t one = push(std::move(left), node);
-  const std::size_t other = push(std::move(right), node);
+  const std::size_t left_child = push(std::move(left), node);
+  const std::size_t right_child = push(std::move(right), node);
   if (!settings_.record) return;
   ProofRecord::Node& written = record_.node(node.record);
   certified.weights = std::move(written.certified.weights);
-  written.certified = std::move(certified), written.children = {one, other};
+  written.certified = std::move(certified), written.children = {left_child, right_child};
 }
 
 void BranchAndBound::run(std::size_t nodes, double target) {
