@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "experiments/plans/case_limits.h"
@@ -81,7 +82,6 @@ void hand_within(std::span<const std::size_t> group, Experiment& experiment, Inp
       config.handed.from.push_back(other.name);
       digests += inputs.digest(other) + "\n";
     }
-    config.handed.first = group.front();
     if (!digests.empty()) config.handed.digest = sha256(digests);
   }
 }
@@ -89,21 +89,21 @@ void hand_within(std::span<const std::size_t> group, Experiment& experiment, Inp
 }  // namespace
 
 void hand_plans(Experiment& experiment, Inputs& inputs) {
-  for (std::size_t i = 0; i < experiment.cases.size(); ++i) experiment.cases[i].handed.first = i;
-  if (!allowances_vary(experiment)) return;
-  std::vector<std::pair<CaseConfig, std::vector<std::size_t>>> groups;
+  const bool vary = allowances_vary(experiment);
+  std::vector<std::pair<std::optional<CaseConfig>, std::vector<std::size_t>>> groups;
   for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
-    if (!is_searched(experiment.cases[i])) continue;
-    CaseConfig rest = bare(experiment.cases[i]);
-    const auto known = std::ranges::find_if(
-        groups, [&](const auto& group) { return differ_in_allowance_only(group.first, rest); });
-    if (known != groups.end())
-      known->second.push_back(i);
-    else
-      groups.emplace_back(std::move(rest), std::vector{i});
+    std::optional<CaseConfig> rest;
+    if (vary && is_searched(experiment.cases[i])) rest = bare(experiment.cases[i]);
+    auto group = std::ranges::find_if(groups, [&](const auto& known) {
+      return rest && known.first && differ_in_allowance_only(*known.first, *rest);
+    });
+    if (group == groups.end()) group = groups.insert(group, {std::move(rest), {}});
+    group->second.push_back(i);
+    experiment.cases[i].handed.group = static_cast<std::size_t>(group - groups.begin());
   }
   try {
-    for (const auto& [rest, group] : groups) hand_within(group, experiment, inputs);
+    for (const auto& [rest, group] : groups)
+      if (group.size() > 1) hand_within(group, experiment, inputs);
   } catch (const ConfigError&) {  // found again, with its place, where the case is computed
   }
 }

@@ -316,7 +316,7 @@ SweepResult sweep(const Experiment& experiment, Inputs& inputs, const SweepOptio
   std::vector<std::int64_t> numbers;
   for (std::size_t i = 0; i < experiment.cases.size(); ++i) {
     // Cases that hand plans to one another belong to one shard.
-    if (experiment.cases[i].handed.first % options.shards != options.shard) continue;
+    if (experiment.cases[i].handed.group % options.shards != options.shard) continue;
     configs.push_back(&experiment.cases[i]);
     numbers.push_back(static_cast<std::int64_t>(i));
   }

@@ -87,10 +87,14 @@ TEST_F(HandedPlans, OfEffortIsMonotone) {
 
 // Cases that hand plans to one another are one shard's.
 TEST_F(HandedPlans, ShardsMakeTheSameFiles) {
-  ask("plan.reserve: [50 GiB, 30 GiB], training.microbatch_size: [1, 2]");
+  ask("training.microbatch_size: [1, 2], plan.reserve: [50 GiB, 30 GiB]");
   ASSERT_EQ(run({"sweep.yaml", "--out", "whole"}).code, 0);
-  for (const char* shard : {"1/2", "2/2"})
+  for (const char* shard : {"2/2", "1/2"}) {
     ASSERT_EQ(run({"sweep.yaml", "--out", "parts", "--shard", shard}).code, 0);
+    std::size_t cases = 0;
+    for (const auto& [name, text] : files("parts")) cases += name.ends_with("/case.json");
+    EXPECT_EQ(cases, *shard == '2' ? 2u : 4u) << "half of the cases each";
+  }
   ASSERT_EQ(run({"sweep.yaml", "--out", "parts"}).code, 0);
   EXPECT_EQ(files("whole"), files("parts"));
 }

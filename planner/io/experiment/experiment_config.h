@@ -39,7 +39,7 @@ struct CaseConfig : Request {        // `name`: "devices=4,microbatches=8"; see 
   struct Handed {
     std::vector<std::string> from = {};  ///< cases whose plans it takes if they are faster
     std::string digest = {};             ///< of what those are computed from; "" = there are none
-    std::size_t first = 0;               ///< number of the first case that it belongs with
+    std::size_t group = 0;               ///< of cases that hand plans to one another
   } handed = {};
 
   /// Where the key stands, or what it stands in: "plan" of "plan.cuts".
