@@ -7,6 +7,8 @@
 >>> pfeife.schedule("zbv", ranks=4, microbatches=8).svg(f=1, i=1, w=0.8)
 """
 
+from typing import Any
+
 from ._config import Cluster, Model, cluster, cluster_names, layers, model, uniform_cluster
 from ._core import ConfigError, RuntimeFault
 from ._plan import Infeasible, Judgement, Plan, Price, Pricer, certify, load_plan, plan, sweep
@@ -14,6 +16,16 @@ from ._schedule import Schedule, families, schedule
 from ._trace import Trace
 
 __version__ = "0.2.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Pipeline":  # needs torch, which the rest does without
+        from ._pipeline import Pipeline
+
+        return Pipeline
+    raise AttributeError(f"module 'pfeife' has no attribute {name!r}")
+
+
 __all__ = [
     "Cluster",
     "ConfigError",

@@ -1,0 +1,384 @@
+"""The stages of a plan as modules, cut from a captured program.
+
+A stage is a torch.fx.GraphModule of its nodes in the plan's order; its parameters and buffers are the user's own objects. It
+differs from the program in this: random operators draw from numbers of their own (Moment), operators with weights leave
+their weights' gradients for W where the schedule has one, blocks that the plan computes again do so, and tensors are made on
+the pipeline's device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch.autograd.graph import get_gradient_edge
+from torch.utils.checkpoint import checkpoint
+
+from ._core import ConfigError
+
+aten = torch.ops.aten
+MASK = (1 << 63) - 1
+# The operators whose weights' gradients can wait for W, and which of their arguments are not weights. All others make both
+# at once, and theirs come with I.
+ACTIVATIONS = {
+    aten.linear.default: (0,),
+    aten.addmm.default: (1,),
+    aten.mm.default: (0,),
+    aten.bmm.default: (0,),
+    aten.matmul.default: (0,),
+    aten.embedding.default: (1,),
+    **{getattr(aten, f"conv{d}d").default: (0,) for d in (1, 2, 3)},
+    **{getattr(aten, f"conv{d}d").padding: (0,) for d in (1, 2, 3)},
+    aten.conv_transpose1d.default: (0,),
+    aten.conv_transpose2d.input: (0,),
+    aten.conv_transpose3d.input: (0,),
+    aten.convolution.default: (0,),
+}
+
+
+# Arguments that operators have for training, and their values in evaluation.
+QUIET = {"train": False, "training": False, "dropout_p": 0.0}
+
+
+class Moment:
+    """What a stage's operators have to know of the action that runs: where random numbers begin, who takes what W needs.
+
+    Random numbers depend on seed, step, microbatch and the node's name, so they are the same under every plan, in
+    recomputation, and in the unsplit model.
+    """
+
+    def __init__(self, seed: int, device: torch.device):
+        self.seed = seed
+        self.step = 0
+        self.tape: list[tuple[Any, torch.Tensor]] | None = None
+        self._base = 0
+        if device.type == "cpu":
+            self.generator = torch.default_generator
+        else:
+            of_device = torch.get_device_module(device)
+            of_device.init()
+            self.generator = of_device.default_generators[device.index or 0]
+
+    def at(self, microbatch: int) -> None:
+        self._base = hash((self.seed, self.step, microbatch))
+
+    def draw(self, salt: int) -> None:
+        self.generator.manual_seed(hash((self._base, salt)) & MASK)
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """While it holds, what is drawn leaves the user's generator as it was."""
+        state = self.generator.get_state()
+        try:
+            yield
+        finally:
+            self.generator.set_state(state)
+
+
+class Deferred(torch.autograd.Function):
+    """An operator whose backward makes the gradients of its activations, and leaves those of its weights on the tape."""
+
+    @staticmethod
+    def forward(ctx: Any, anchor: torch.Tensor, call: Callable[..., Any], tape: list[Any], *inputs: torch.Tensor) -> torch.Tensor:
+        with torch.enable_grad():
+            ctx.own = [one.detach().requires_grad_(one.requires_grad) for one in inputs]
+            made = call(*ctx.own)
+        ctx.edge, ctx.tape = get_gradient_edge(made), tape
+        return made.detach()
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        wanted = [one for one in ctx.own if one.requires_grad]
+        made = iter(torch.autograd.grad([ctx.edge], wanted, [grad], retain_graph=True) if wanted else ())
+        ctx.tape.append((ctx.edge, grad))
+        return None, None, None, *[next(made) if one.requires_grad else None for one in ctx.own]
+
+
+def deferred(target: Callable[..., Any], moment: Moment) -> Callable[..., Any]:
+    at = ACTIVATIONS[target]
+
+    def later(*args: Any, **kwargs: Any) -> Any:
+        weights = [one for i, one in enumerate(args) if i not in at and isinstance(one, torch.Tensor)]
+        if moment.tape is None or not any(one.requires_grad for one in weights):
+            return target(*args, **kwargs)
+
+        def call(*activations: torch.Tensor) -> torch.Tensor:
+            new = dict(zip(at, activations))
+            return target(*[new.get(i, one) for i, one in enumerate(args)], **kwargs)
+
+        # The result needs a gradient though no argument of Deferred does.
+        anchor = torch.empty(0, requires_grad=True)
+        return Deferred.apply(anchor, call, moment.tape, *[args[i] for i in at])
+
+    return later
+
+
+def drawn(target: Callable[..., Any], name: str, moment: Moment) -> Callable[..., Any]:
+    salt = zlib.crc32(name.encode())
+
+    def draws(*args: Any, **kwargs: Any) -> Any:
+        moment.draw(salt)
+        return target(*args, **kwargs)
+
+    return draws
+
+
+@contextlib.contextmanager
+def copied(module: nn.Module, written: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Iterator[None]:
+    """While it holds, the module works with copies of the buffers that it writes, (buffer, copy): so what a microbatch keeps
+    for its backward stays when the next one writes."""
+    copy_of = {id(buffer): copy for buffer, copy in written}
+    tables = [one._buffers for one in module.modules()] if written else []
+    places = [(table, name, one) for table in tables for name, one in table.items() if id(one) in copy_of]
+    try:
+        for table, name, one in places:
+            table[name] = copy_of[id(one)]
+        yield
+    finally:
+        for table, name, one in places:
+            table[name] = one
+
+
+class Again(nn.Module):
+    """Nodes that are computed again in backward, from the buffers that were there. What they write, they write once."""
+
+    def __init__(self, inner: fx.GraphModule, written: Sequence[str], moment: Moment):
+        super().__init__()
+        self.inner = inner
+        self._written = [name for name, _ in inner.named_buffers() if name in written]
+        self._moment = moment
+
+    def forward(self, *args: Any) -> Any:
+        tape = self._moment.tape
+        buffers = [self.inner.get_buffer(name) for name in self._written]
+        before = [one.clone() for one in buffers]
+        first = True
+
+        def run(anchor: torch.Tensor, *args: Any) -> Any:
+            nonlocal first
+            if first:
+                first = False
+                return self.inner(*args)
+            now = [self.inner.get_buffer(name) for name in self._written]
+            with copied(self.inner, [(one, copy.clone()) for one, copy in zip(now, before)]):
+                return self.inner(*args)
+
+        # With a tape, backwards run inside the backward that computes again, which the other kind of checkpoint would take for
+        # backwards of their own.
+        anchor = torch.empty(0, requires_grad=True)
+        return checkpoint(run, anchor, *args, use_reentrant=tape is not None, preserve_rng_state=False)
+
+
+def arguments(node: fx.Node) -> dict[str, Any]:
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return {}
+    names = [one.name for one in schema.arguments]
+    return {**dict(zip(names, node.args)), **node.kwargs}
+
+
+def draws(node: fx.Node, training: bool = True) -> bool:
+    """Whether it takes random numbers."""
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    given = arguments(node)
+    trains = given.get("train", given.get("training", True)) is not False and given.get("dropout_p", 1) != 0
+    return trains and (training or not QUIET.keys() & given.keys())
+
+
+def in_evaluation(node: fx.Node) -> tuple[Any, Any]:
+    """The node's arguments as an evaluating model has them."""
+    if not arguments(node):
+        return node.args, node.kwargs
+    args = [QUIET.get(one.name, given) for one, given in zip(node.target._schema.arguments, node.args)]
+    return tuple(args), {name: QUIET.get(name, given) for name, given in node.kwargs.items()}
+
+
+def writes_state(node: fx.Node) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    written = node.args[0] if node.args else None
+    return bool(schema and schema.is_mutable and isinstance(written, fx.Node) and written.op == "placeholder")
+
+
+class Program:
+    """A captured program, and what each stage of a plan executes of it.
+
+    nodes: [stage] in the plan's order. crossings: by (from, to) the values that a stage gives to another.
+    """
+
+    def __init__(
+        self,
+        capture: Any,
+        parameters: Mapping[str, torch.Tensor],
+        buffers: Mapping[str, torch.Tensor],
+        planned: Sequence[Mapping[str, Any]],
+    ):
+        self._tensors = {**capture.program.constants, **buffers, **parameters}
+        self.graph = capture.program.graph_module.graph
+        self._module = capture.program.graph_module
+        signature = capture.program.graph_signature
+        self._state = {
+            **signature.inputs_to_parameters,
+            **signature.inputs_to_buffers,
+            **signature.inputs_to_lifted_tensor_constants,
+        }
+        self._parameter_of = signature.inputs_to_parameters
+        by_name = {node.name: node for node in self.graph.nodes}
+        for placeholder, name in self._state.items():
+            shape, planned_shape = list(self.tensor(name).shape), list(by_name[placeholder].meta["val"].shape)
+            if shape != planned_shape:
+                raise ConfigError(f"another module than was planned: {name} is {shape}, and was {planned_shape}")
+        self.inputs = [by_name[name] for name in signature.user_inputs if isinstance(name, str)]
+        self.outputs = [by_name[name] for name in signature.user_outputs if isinstance(name, str)]
+        for stage, said in enumerate(planned):
+            unknown = [name for name in said["nodes"] if name not in by_name]
+            if unknown:
+                raise ConfigError(
+                    f"another module than was planned: the plan's stage {stage} executes {unknown[0]!r}, which the graph of "
+                    "this module does not have; plan this module with the same batch"
+                )
+        asked = [[by_name[name] for name in said["nodes"]] for said in planned]
+        of_all = {node for nodes in asked for node in nodes}
+        self.nodes = [self._completed(nodes, of_all) for nodes in asked]
+        makers: dict[fx.Node, int] = {}
+        for stage, nodes in enumerate(self.nodes):
+            for node in nodes:
+                makers.setdefault(node, stage)
+        self.crossings: dict[tuple[int, int], list[fx.Node]] = {}
+        for stage, nodes in enumerate(self.nodes):
+            for value in self.read(nodes):
+                if value.op == "call_function":
+                    if value not in makers:
+                        raise ConfigError(f"another module than was planned: no stage of the plan executes {value.name!r}")
+                    self.crossings.setdefault((makers[value], stage), []).append(value)
+        self.loss_stage = makers[self.outputs[0]]
+
+    def _completed(self, asked: Sequence[fx.Node], of_all: set[fx.Node]) -> list[fx.Node]:
+        """With what no plan names: parts of results, sizes."""
+        found: dict[fx.Node, None] = {}
+
+        def add(node: fx.Node) -> None:
+            if node in found or node.op != "call_function":
+                return
+            for needed in node.all_input_nodes:
+                if needed not in of_all and needed.target is not operator.getitem:
+                    add(needed)
+            found[node] = None
+            for user in node.users:
+                if user.target is operator.getitem:
+                    add(user)
+
+        for node in asked:
+            add(node)
+        return list(found)
+
+    def read(self, nodes: Iterable[fx.Node]) -> list[fx.Node]:
+        """What they read and do not make: inputs of the model, and values of other stages."""
+        own = set(nodes)
+        return list(
+            dict.fromkeys(
+                needed
+                for node in nodes
+                for needed in node.all_input_nodes
+                if needed not in own and needed.op != "get_attr" and needed.name not in self._state
+            )
+        )
+
+    def state(self, nodes: Iterable[fx.Node]) -> list[str]:
+        """The names of the parameters and buffers that they read."""
+        read = (needed.name for node in nodes for needed in node.all_input_nodes if needed.name in self._state)
+        return list(dict.fromkeys(self.first_name(self._state[name]) for name in read))
+
+    def placeholders(self, names: Iterable[str]) -> set[str]:
+        """What the graph calls those parameters and buffers."""
+        return {placeholder for placeholder, name in self._state.items() if name in names}
+
+    def first_name(self, name: str) -> str:
+        """The first in the module of a tensor with several names."""
+        tensor = self.tensor(name)
+        return next(other for other, one in self._tensors.items() if one is tensor)
+
+    def tensor(self, name: str) -> torch.Tensor:
+        if name not in self._tensors:
+            raise ConfigError(f"another module than was planned: it has no {name!r}")
+        return self._tensors[name]
+
+    def _weights(self, nodes: Iterable[fx.Node]) -> set[fx.Node]:
+        """Trainable parameters, and what is made of parameters alone."""
+        made: set[fx.Node] = set()
+        for node in nodes:
+            for needed in node.all_input_nodes:
+                if needed.name in self._parameter_of and self.tensor(self._state[needed.name]).requires_grad:
+                    made.add(needed)
+            if node.all_input_nodes and all(needed in made for needed in node.all_input_nodes):
+                made.add(node)
+        return made
+
+    def assemble(
+        self,
+        nodes: Sequence[fx.Node],
+        gives: Sequence[fx.Node],
+        device: torch.device,
+        moment: Moment,
+        *,
+        training: bool = True,
+        split: bool = False,
+        blocks: Sequence[set[str]] = (),
+        written: Sequence[str] = (),
+    ) -> fx.GraphModule:
+        """Of `nodes`, a module that takes read(nodes) and gives `gives`."""
+        graph, root = fx.Graph(), nn.Module()
+        made: dict[fx.Node, fx.Node] = {node: graph.placeholder(node.name) for node in self.read(nodes)}
+        weights = self._weights(nodes) if split else set()
+
+        def value(one: Any) -> Any:
+            if isinstance(one, torch.device):
+                return device
+            if not isinstance(one, fx.Node):
+                return one
+            if one not in made:
+                if one.op == "get_attr":
+                    setattr(root, str(one.target), getattr(self._module, str(one.target)))
+                else:
+                    tensor = self.tensor(self._state[one.name])
+                    (root.register_parameter if isinstance(tensor, nn.Parameter) else root.register_buffer)(one.name, tensor)
+                made[one] = graph.get_attr(str(one.target) if one.op == "get_attr" else one.name)
+            return made[one]
+
+        block_of = {name: number for number, block in enumerate(blocks) for name in block}
+        inside: dict[int, list[fx.Node]] = {}
+        for node in nodes:
+            number = block_of.get(node.args[0].name if node.target is operator.getitem else node.name)
+            if number is not None:
+                inside.setdefault(number, []).append(node)
+        in_blocks = {node for block in inside.values() for node in block}
+        ending = {block[-1]: number for number, block in inside.items()}
+        for node in nodes:
+            if node in ending:
+                block, name = inside[ending[node]], f"block{ending[node]}"
+                own = set(block)
+                used = [one for one in block if one in gives or any(user not in own for user in one.users)]
+                inner = self.assemble(block, used, device, moment, training=training, split=split)
+                root.add_module(name, Again(inner, written, moment))
+                result = graph.call_module(name, tuple(value(one) for one in self.read(block)))
+                for i, one in enumerate(used):
+                    made[one] = graph.call_function(operator.getitem, (result, i))
+            if node in in_blocks or (not training and writes_state(node)):
+                continue
+            target, args, kwargs = node.target, node.args, node.kwargs
+            if not training:
+                args, kwargs = in_evaluation(node)
+            if draws(node, training):
+                target = drawn(target, node.name, moment)
+            elif split and target in ACTIVATIONS:
+                others = [one for i, one in enumerate(args) if i not in ACTIVATIONS[target] and isinstance(one, fx.Node)]
+                if others and all(one in weights for one in others):
+                    target = deferred(target, moment)
+            made[node] = graph.call_function(target, fx.node.map_aggregate(args, value), fx.node.map_aggregate(kwargs, value))
+        graph.output(tuple(value(one) for one in gives))
+        return fx.GraphModule(root, graph)

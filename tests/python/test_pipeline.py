@@ -1,0 +1,42 @@
+"""Pipelines against plain modules: every family, in processes of this machine, in fp64."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pipelines are not tested here")
+
+import pipeline_ranks  # noqa: E402
+
+# AdamW divides by the roots of squared gradients, which are small in places: it spreads what the order of a sum changes.
+BOUNDS = {"loss": 1e-12, "gradients": 1e-12, "weights": 1e-9, "buffers": 1e-12, "evaluation": 1e-9}
+CASES = {ranks: list(pipeline_ranks.cases(ranks)) for ranks in (2, 4)}
+
+
+@pytest.fixture(scope="session")
+def found(tmp_path_factory):
+    """By ranks and rank, what each case found; all cases of so many ranks run together, once."""
+    kept = {}
+
+    def of(ranks):
+        if ranks not in kept:
+            folder = tmp_path_factory.mktemp(f"ranks{ranks}")
+            program = Path(pipeline_ranks.__file__)
+            done = subprocess.run([sys.executable, program, str(ranks), folder], stderr=subprocess.PIPE, text=True, env=os.environ)
+            assert done.returncode == 0, done.stderr
+            kept[ranks] = [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(ranks)]
+        return kept[ranks]
+
+    return of
+
+
+@pytest.mark.parametrize("ranks, case", [(ranks, case) for ranks in CASES for case in CASES[ranks]])
+def test_trains_as_the_plain_module(found, ranks, case):
+    for rank, cases in enumerate(found(ranks)):
+        assert case in cases, f"rank {rank} ended before: {list(cases)[-1:]}"
+        assert "error" not in cases[case], cases[case]["error"]
+        assert {what: far for what, far in cases[case].items() if not far <= BOUNDS[what]} == {}, f"rank {rank}"
