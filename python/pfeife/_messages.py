@@ -1,12 +1,15 @@
 """Messages between the ranks of a pipeline: all that differs between the backends of torch.distributed.
 
-One group carries everything, in the order of the rows, which are valid where SEND and RECV hold their rank: so NCCL, which
-runs the messages of a group one after the other, never waits in a circle. Only the tensors of one message are coalesced,
-never neighbours of a row (a coalesced group ends as a whole). Tensors that are on their way stay alive until they are sent.
+Connections of their own carry them, in the order of the rows, which are valid where SEND and RECV hold their rank: so NCCL,
+which runs the messages of a communicator one after the other, never waits in a circle. Only tensors of one message are
+coalesced, never neighbours of a row (a coalesced group ends as a whole). Tensors stay alive until they are sent.
 """
 
 from __future__ import annotations
 
+import contextlib
+import datetime
+import gc
 import pickle
 from collections import deque
 from collections.abc import Sequence
@@ -23,46 +26,68 @@ ON_THEIR_WAY = 4
 class Messages:
     """Those that this rank sends and receives.
 
-    group: of torch.distributed. device: of this rank's tensors; Gloo carries those of a card by way of the host.
+    ranks: of the world, in order; they alone make this, in one order. device: of this rank's tensors; Gloo carries those of
+    a card by way of the host. timeout: seconds until an exchange counts as hung; None = as in init_process_group.
     """
 
-    def __init__(self, group: Any, device: torch.device):
-        self._group = group
-        backend = group._get_backend(device if dist.get_backend_config(group).find(device.type) >= 0 else torch.device("cpu"))
-        self._staged = device.type != "cpu" and backend.name() == "gloo"
-        self._coalesced = backend.name() != "gloo"
+    def __init__(self, ranks: Sequence[int], device: torch.device, timeout: float | None = None):
+        me, name = dist.get_rank(), "-".join(map(str, ranks))
+        store = dist.distributed_c10d._get_default_store()
+        number = store.add(f"pfeife/{name}/{me}", 1)  # the same on all of them
+        self._store = dist.PrefixStore(f"pfeife/{name}/{number}", store)
+        self._ranks, self.rank = len(ranks), list(ranks).index(me)
+        self._told = 0
+        self._backend = self._connected(dist.group.WORLD, device, timeout)
+        self._coalesced = self._backend.name() != "gloo"
         self.device = device
-        self.wire = torch.device("cpu") if self._staged else device
-        if self._coalesced and hasattr(backend, "eager_connect_single_device"):
-            # Else the first message makes a communicator of two ranks, in whatever order the ranks come by.
-            backend.eager_connect_single_device(device)
+        self.wire = device if self._coalesced else torch.device("cpu")
         self._sent: dict[Any, deque[tuple[list[dist.Work], list[torch.Tensor]]]] = {}
 
+    def _connected(self, world: Any, device: torch.device, timeout: float | None) -> Any:
+        try:
+            theirs = world._get_backend(device)
+        except RuntimeError:  # none for cards
+            theirs = world._get_backend(torch.device("cpu"))
+        limit = theirs.options._timeout if timeout is None else datetime.timedelta(seconds=timeout)
+        if theirs.name() == "gloo":
+            return dist.ProcessGroupGloo(self._store, self.rank, self._ranks, timeout=limit)
+        if theirs.name() == "nccl":
+            options = dist.ProcessGroupNCCL.Options()
+            options._timeout = limit
+            backend = dist.ProcessGroupNCCL(self._store, self.rank, self._ranks, options)
+            # Else the first message makes a communicator of two ranks, in whatever order the ranks come by.
+            backend.eager_connect_single_device(device)
+            return backend
+        if self._ranks != world.size():
+            raise RuntimeError(f"the backend {theirs.name()} carries pipelines of all ranks alone; use nccl or gloo")
+        return theirs
+
     def _post(self, post: Any, tensors: Sequence[torch.Tensor], peer: int) -> list[dist.Work]:
-        other = dist.get_global_rank(self._group, peer)
         if self._coalesced and len(tensors) > 1:
-            return dist.batch_isend_irecv([dist.P2POp(post, tensor, other, self._group) for tensor in tensors])
-        return [post(tensor, other, self._group) for tensor in tensors]
+            self._backend._start_coalescing()
+            for tensor in tensors:
+                post([tensor], peer, 0)
+            return [self._backend._end_coalescing()]
+        return [post([tensor], peer, 0) for tensor in tensors]
 
     def send(self, route: Any, tensors: Sequence[torch.Tensor], to: int) -> None:
         if not tensors:
             return
         carried = [tensor.detach().to(self.wire).contiguous() for tensor in tensors]
         sent = self._sent.setdefault(route, deque())
-        while len(sent) >= ON_THEIR_WAY:
-            for work in sent.popleft()[0]:
-                work.wait()
-        sent.append((self._post(dist.isend, carried, to), carried))
+        if len(sent) >= ON_THEIR_WAY:
+            wait(sent.popleft()[0])
+        sent.append((self._post(self._backend.send, carried, to), carried))
 
     def receive(self, forms: Sequence[Form], source: int) -> Arriving:
         tensors = [torch.empty(shape, dtype=dtype, device=self.wire) for dtype, shape in forms]
-        return Arriving(tensors, self._post(dist.irecv, tensors, source), self.device)
+        return Arriving(tensors, self._post(self._backend.recv, tensors, source), self.device)
 
     def tell(self, route: Any, thing: Any, to: int) -> None:
         """A thing of Python, for hear() of the other rank."""
         data = torch.frombuffer(bytearray(pickle.dumps(thing)), dtype=torch.uint8)
         for part in (torch.tensor([len(data)]), data):
-            self.send((route, "told"), [part.to(self.wire)], to)
+            self.send((route, "told"), [part], to)
 
     def hear(self, source: int) -> Any:
         size = self.receive([(torch.int64, torch.Size([1]))], source).wait()[0]
@@ -73,21 +98,54 @@ class Messages:
         """Waits for all that was sent."""
         for sent in self._sent.values():
             while sent:
-                for work in sent.popleft()[0]:
-                    work.wait()
+                wait(sent.popleft()[0])
 
-    def abandon(self) -> None:
-        """Forgets what was sent, after a failure."""
+    def begin_sum(self, tensor: torch.Tensor, op: Any = dist.ReduceOp.SUM) -> Arriving:
+        carried = tensor.detach().to(self.wire, copy=True)
+        how = dist.AllreduceOptions()
+        how.reduceOp = op
+        return Arriving([carried], [self._backend.allreduce([carried], how)], self.device)
+
+    def sum(self, tensor: torch.Tensor, op: Any = dist.ReduceOp.SUM) -> torch.Tensor:
+        """Over the ranks."""
+        return self.begin_sum(tensor, op).wait()[0]
+
+    def first(self, tensor: torch.Tensor) -> torch.Tensor:
+        """That of the first rank, on all."""
+        carried = tensor.detach().to(self.wire, copy=True)
+        return Arriving([carried], [self._backend.broadcast([carried], dist.BroadcastOptions())], self.device).wait()[0]
+
+    def all(self, thing: Any) -> list[Any]:
+        """[rank] A thing of Python of each."""
+        self._told += 1
+        self._store.set(f"{self._told}/{self.rank}", pickle.dumps(thing))
+        return [pickle.loads(self._store.get(f"{self._told}/{rank}")) for rank in range(self._ranks)]
+
+    def abandon(self, reason: str) -> str:
+        """After a failure: ends what the others wait for, and gives the reason of the rank that failed first."""
+        with contextlib.suppress(Exception):
+            reason = self._store.compare_set("failed", "", reason).decode() or reason
         self._sent.clear()
+        if self._coalesced:
+            with contextlib.suppress(Exception):
+                self._backend.abort()
+        self._backend = None
+        gc.collect()  # Gloo's connections close with the last reference to them
+        return reason
+
+
+def wait(works: list[dist.Work]) -> None:
+    """Once each: Gloo counts. A failure keeps no reference to them."""
+    while works:
+        works.pop(0).wait()
 
 
 class Arriving:
-    """The tensors of a message that is on its way."""
+    """The tensors of a message or a sum that is under way."""
 
     def __init__(self, tensors: list[torch.Tensor], works: list[dist.Work], device: torch.device):
         self._tensors, self._works, self._device = tensors, works, device
 
     def wait(self) -> list[torch.Tensor]:
-        for work in self._works:  # once: Gloo counts
-            work.wait()
+        wait(self._works)
         return [tensor.to(self._device) for tensor in self._tensors]

@@ -1,429 +1,347 @@
-"""Trains a module as a plan says: every rank follows its lowered row, over the process groups of torch.distributed.
-
-The rows' transfers carry the values that cross cuts and their gradients; values between two stages of a rank are handed over.
-Not here: what a stage is (_stages.py), what differs between backends (_messages.py).
-"""
+"""Trains a module as a plan says, over the process groups of torch.distributed: every rank follows its lowered row."""
 
 from __future__ import annotations
 
 import contextlib
-import re
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
 from ._core import ConfigError, RuntimeFault
+from ._executor import Action, Executor, actions
 from ._messages import Arriving, Messages
-from ._stages import Moment, Program, copied
+from ._stages import Moment, Program, Stage
 
-CELL = re.compile(r"(\d+)([A-Z_]+?)(\d*)(?:[<>](\d+))?")
-FORWARD = {"F", "SEND_F", "RECV_F"}
-NOT_EXECUTED = {"UNSHARD", "RESHARD", "REDUCE_GRAD", "OPTIMIZER_STEP"}
-AUTOCAST = {"bf16_amp": torch.bfloat16, "fp16_amp": torch.float16}
-
-
-class Action(NamedTuple):
-    kind: str  # F B I W, SEND_F RECV_F SEND_B RECV_B
-    stage: int
-    microbatch: int
-    other: int  # the stage at the other end of a transfer
-
-
-def actions(row: list[str]) -> list[Action]:
-    """What a row executes: overlapped cells one after the other, transfers over stages as any others."""
-    found = []
-    for cell in row:
-        inner = cell[1 : cell.index(")")].split(";") if cell.startswith("(") else [cell]
-        for text in filter(None, inner):
-            parsed = CELL.fullmatch(text)
-            if not parsed:
-                raise ConfigError(f"the cell {text!r} of the schedule is none that a pipeline executes")
-            stage, kind, microbatch, other = parsed.groups()
-            kind = kind.removeprefix("SKIP_")
-            if kind in NOT_EXECUTED:
-                continue
-            step = {"SEND_F": 1, "RECV_F": -1, "SEND_B": -1, "RECV_B": 1}.get(kind, 0)
-            found.append(Action(kind, int(stage), int(microbatch), int(other) if other else int(stage) + step))
-    return found
-
-
-class Stage:
-    """One of this rank's stages. sources, targets: by stage at the other end, which of its inputs come from there, and which
-    of its results go there."""
-
-    def __init__(self, program: Program, number: int, said: Mapping[str, Any], blocks: list[set[str]], split: bool, make: Any):
-        self.number = number
-        self.nodes = program.nodes[number]
-        self.inputs = program.read(self.nodes)
-        self.leaves = [(i, program.inputs.index(one)) for i, one in enumerate(self.inputs) if one in program.inputs]
-        self.sources: dict[int, list[int]] = {}
-        self.targets: dict[int, list[int]] = {}
-        gives: dict[Any, int] = {}
-        for (source, target), values in program.crossings.items():
-            if target == number:
-                self.sources[source] = [self.inputs.index(one) for one in values]
-            if source == number:
-                self.targets[target] = [gives.setdefault(one, len(gives)) for one in values]
-        self.loss = gives.setdefault(program.outputs[0], len(gives)) if program.loss_stage == number else None
-        names = {node.name for node in self.nodes}
-        again = [names] if said["recomputed"] else [block & names for block in blocks if block & names]
-        self.written = [program.tensor(name) for name in said["written"]]
-        self._make = lambda **how: program.assemble(self.nodes, list(gives), *make, **how)
-        self.module = self._make(split=split, blocks=again, written=program.placeholders(said["written"]))
-        self.trained = [one for one in self.module.parameters() if one.requires_grad]
-        self._evaluation: nn.Module | None = None
-
-    @property
-    def evaluation(self) -> nn.Module:
-        if self._evaluation is None:
-            self._evaluation = self._make(training=False)
-        return self._evaluation
-
-
-class Flight(NamedTuple):
-    """What a stage keeps of a microbatch between its forward and its backward."""
-
-    given: tuple[Any, ...]
-    received: dict[int, list[Any]]
-    tape: list[tuple[Any, torch.Tensor]] | None
+BUCKET_BYTES = 25 << 20
 
 
 class Pipeline:
     """A module that is trained as planned, on the ranks of a group.
 
     model: the module that was planned, or what pfeife.capture() made of it. plan: of pfeife.plan(model, ...).
-    device: of this rank, "cuda" the current one. group: of torch.distributed, a rank a rank of the plan; None the default
-        group. seed: of random operators, the same on all ranks.
+    device: of this rank; "cuda" is the current card. group: of torch.distributed or a mesh of one dimension, a rank a rank
+        of the plan; None = the default group.
+    replicas: the group of those ranks that have this rank's place in other pipelines, which train on other batches.
+    scaler: of fp16's loss, torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler(process_group=...).
+    compile: True, or arguments of torch.compile, which gets every stage.
+    seed: of random operators, the same on all ranks. timeout: seconds until an exchange counts as hung; None = torch's.
+
+    torch.autocast around step() and evaluate() holds for forwards. Parameters stay the module's own objects, and those of
+    other ranks stay where they are; hooks of inner modules do not run.
     Errors: ConfigError on every rank if this is another module than was planned, or the group has another size.
     """
 
-    def __init__(self, model: Any, plan: Any, device: Any = None, group: Any = None, *, seed: int = 0, scaler: Any = None):
-        capture = getattr(plan, "capture", None) if isinstance(model, nn.Module) else model
-        if capture is None:
-            raise ConfigError("the plan is of no module: pfeife.plan(model, batch, ...) plans one, pfeife.capture(model, batch) reads it")
+    def __init__(
+        self,
+        model: Any,
+        plan: Any,
+        device: Any = "cpu",
+        group: Any = None,
+        *,
+        replicas: Any = None,
+        scaler: Any = None,
+        compile: bool | Mapping[str, Any] = False,
+        seed: int = 0,
+        timeout: float | None = None,
+    ):
+        self.capture: Any = getattr(plan, "capture", None) if isinstance(model, nn.Module) else model
+        if self.capture is None:
+            raise ConfigError(
+                "the plan is of no module: pfeife.plan(model, batch, ...) plans one, pfeife.capture(model, batch) reads one"
+            )
         if not dist.is_initialized():
-            raise ConfigError("torch.distributed is not initialized: torchrun, and torch.distributed.init_process_group() first")
-        self.plan, self.capture = plan, capture
+            raise ConfigError("torch.distributed is not initialized: torchrun, torch.distributed.init_process_group(), then this")
+        self.plan = plan
+        self.module: Any = model if isinstance(model, nn.Module) else getattr(model, "module", None)
         self.group = group.get_group() if hasattr(group, "get_group") else group or dist.group.WORLD
+        self.replicas = replicas.get_group() if hasattr(replicas, "get_group") else replicas
         self.rank = dist.get_rank(self.group)
-        self.device = torch.device(device or "cpu")
+        self.device = torch.device(device)
         if self.device.type != "cpu" and self.device.index is None:
             self.device = torch.device(self.device.type, torch.get_device_module(self.device).current_device())
-        self.scaler = scaler
+        self._replica = dist.get_rank(self.replicas) if self.replicas else 0
+        self._scaler = scaler
+        self._compile = compile
         self._synced = True
-        self._messages = Messages(self.group, self.device)
-        self._moment = Moment(seed, self.device)
-        self._forms: dict[Any, Any] = {}
-        self._agreed(lambda: self._built(model))
-
-    def _agreed(self, work: Any) -> None:
-        """The work, with its mistake on every rank."""
-        said = None
+        self._summed = False
+        self._timeout = timeout
+        self._failed = ""
+        self._loss_type: torch.dtype | None = None
+        self._ties: list[tuple[torch.Tensor, Messages]] = []
+        self._moment = Moment(hash((seed, self._replica)) if self.replicas else seed, self.device)
+        self._messages = Messages(dist.get_process_group_ranks(self.group), self.device, timeout)
+        self._across: Any = None
+        if self.replicas:
+            self._across = Messages(dist.get_process_group_ranks(self.replicas), self.device, timeout)
+        mistake: Exception | None = None
         try:
-            work()
+            self._build()
         except Exception as error:
-            said, own = str(error), error
-        of_rank: list[Any] = [None] * dist.get_world_size(self.group)
-        dist.all_gather_object(of_rank, said, group=self.group)
-        if said is not None:
-            raise own
-        for rank, other in enumerate(of_rank):
-            if other is not None:
-                raise ConfigError(f"rank {rank}: {other}")
+            mistake = error
+        of_rank = self._messages.all(f"{type(mistake).__name__}: {mistake}" if mistake else "")
+        if mistake:
+            raise mistake
+        for rank, said in enumerate(of_rank):
+            if said:
+                raise ConfigError(f"rank {rank}: {said}")
+        self._ties = self._tied()
 
-    def _built(self, model: Any) -> None:
+    def _build(self) -> None:
         plan, cells = self.plan, self.plan.schedule.cells
         size = dist.get_world_size(self.group)
         if len(cells) != size:
             raise ConfigError(f"the plan is for {len(cells)} ranks, and the group has {size}: plan for devices={size}")
-        wrong = plan.schedule.violations("rank", blocking=True)
-        if wrong:
-            raise ConfigError(f"the schedule cannot run where transfers hold their rank; lower it anew:\n{wrong}")
-        self._row = actions(cells[self.rank])
-        everything = [action for row in cells for action in actions(row)]
-        self.microbatches = 1 + max(action.microbatch for action in everything)
-        self._split = {(a.stage, a.microbatch) for a in self._row if a.kind == "I"}
+        if self._scaler is not None and size > 1 and not hasattr(self._scaler, "process_group"):
+            raise ConfigError(
+                "a GradScaler of each rank alone would skip other steps than the others: "
+                "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler(process_group=...)"
+            )
+        # An order in which transfers that hold their rank never wait in a circle.
+        if wrong := plan.schedule.violations("rank", blocking=True):
+            raise ConfigError(f"the schedule cannot run where transfers hold their rank; lower it again:\n{wrong}")
+        rows = [actions(row) for row in cells]
+        self._row = rows[self.rank]
+        self._forward_row = [one for one in self._row if one.kind in ("F", "SEND_F", "RECV_F")]
+        self.microbatches = 1 + max(one.microbatch for row in rows for one in row)
         said = plan.stages
         self._rank_of = [stage["rank"] for stage in said]
+        table = self.module if isinstance(self.module, nn.Module) else None
+        self._program = program = Program(
+            self.capture,
+            dict(table.named_parameters(remove_duplicate=False)) if table else self.capture.parameters,
+            dict(table.named_buffers(remove_duplicate=False)) if table else self.capture.buffers,
+            said,
+        )
+        for source, target in program.crossings:
+            sends = any(a[:2] == ("SEND_F", source) and a.other == target for row in rows for a in row)
+            if self._rank_of[source] != self._rank_of[target] and not sends:
+                raise ConfigError(f"another module than was planned: the schedule sends nothing from stage {source} to {target}")
         own = [stage for stage, rank in enumerate(self._rank_of) if rank == self.rank]
-        parameters, buffers = self.capture.parameters, self.capture.buffers
-        if isinstance(model, nn.Module):
-            parameters = dict(model.named_parameters(remove_duplicate=False))
-            buffers = dict(model.named_buffers(remove_duplicate=False))
-        program = Program(self.capture, parameters, buffers, said)
-        state = [program.state(nodes) for nodes in program.nodes]
-        self._program = program
-        self.names = list(dict.fromkeys(name for stage in own for name in state[stage]))
+        self.names = list(dict.fromkeys(name for stage in own for name in program.state(program.nodes[stage])))
         for name in self.names:
             self._place(program.tensor(name))
         blocks = [set(block) for block in plan.recomputed_blocks]
-        self._stages = {}
+        self.stages: dict[int, Stage] = {}
         for stage in own:
-            split = any(one == stage for one, _ in self._split)
-            make = (self.device, self._moment)
-            self._stages[stage] = Stage(program, stage, said[stage], blocks, split, make)
-        for source, target in program.crossings:
-            ends = {source: "SEND_F", target: "RECV_F"}
-            for end, kind in ends.items():
-                if self._rank_of[source] != self._rank_of[target] and not any(
-                    a.kind == kind and a.stage == end and a.other == source + target - end for a in everything
-                ):
-                    raise ConfigError(f"another module than was planned: the schedule sends nothing from stage {source} to {target}")
-        self._ties = self._tied(program, state)
+            split = any(one.kind == "I" and one.stage == stage for one in self._row) and not self._compile
+            self.stages[stage] = Stage(program, stage, said[stage], blocks, self.device, self._moment, split=split)
+        self._executor = Executor(self.stages, self._rank_of, self.rank, self._messages, self._moment)
+        if self._compile:
+            self._compiled(self._compile if isinstance(self._compile, Mapping) else {})
+        if self._scaler is not None:
+            self._executor.scale = self._scaler.scale
 
     def _place(self, tensor: torch.Tensor) -> None:
-        """The same object, on this rank's device."""
-        if tensor.device != self.device:
+        """The same object, on this rank's device; of `meta`, NaN until load_state_dict() fills it."""
+        if tensor.device.type == "meta":
+            empty = torch.full_like(tensor, float("nan") if tensor.is_floating_point() else 0, device=self.device)
+            parameter = isinstance(tensor, nn.Parameter)
+            torch.utils.swap_tensors(tensor, nn.Parameter(empty, tensor.requires_grad) if parameter else empty)
+        elif tensor.device != self.device:
             tensor.data = tensor.data.to(self.device)
 
-    # Tied parameters: one object, held by several ranks.
+    def _compiled(self, how: Mapping[str, Any]) -> None:
+        if any(one.kind == "I" for one in self._row):
+            warnings.warn(
+                "torch.compile makes gradients of inputs and of weights together: I is a whole backward, and W is empty. "
+                "Families without I and W lose nothing",
+                stacklevel=4,
+            )
+        for stage in self.stages.values():
+            stage.module, stage.evaluation = torch.compile(stage.module, **how), torch.compile(stage.evaluation, **how)
 
-    def _tied(self, program: Program, state: list[list[str]]) -> list[tuple[torch.Tensor, Any, int]]:
-        """(parameter, group of its ranks, the first of them) in the same order on every rank."""
-        holders: dict[int, tuple[torch.Tensor, set[int]]] = {}
-        for stage, names in enumerate(state):
-            for name in names:
-                tensor = program.tensor(name)
-                if isinstance(tensor, nn.Parameter):
-                    holders.setdefault(id(tensor), (tensor, set()))[1].add(self._rank_of[stage])
+    # Parameters that several ranks hold: tied ones by ranks of the pipeline, all by its replicas. Their gradients are sums.
+
+    def _tied(self) -> list[tuple[torch.Tensor, Messages]]:
+        """(parameter, the ranks that hold it), in the same order on every rank; equal to the first rank's from now on."""
+        holders: dict[str, set[int]] = {}
+        for stage, rank in enumerate(self._rank_of):
+            for name in self._program.state(self._program.nodes[stage]):
+                holders.setdefault(name, set()).add(rank)
         ties = []
-        groups: dict[tuple[int, ...], Any] = {}
-        for tensor, ranks in holders.values():
-            of = tuple(sorted(ranks))
-            if len(of) > 1:
+        groups: dict[tuple[int, ...], Messages] = {}
+        for name, ranks in holders.items():
+            tensor, of = self._program.tensor(name), tuple(sorted(ranks))
+            if isinstance(tensor, nn.Parameter) and len(of) > 1 and self.rank in of:
                 if of not in groups:
-                    ranks_of_world = [dist.get_global_rank(self.group, rank) for rank in of]
-                    groups[of] = dist.new_group(ranks_of_world, use_local_synchronization=True) if self.rank in of else None
-                if self.rank in of:
-                    first = dist.get_global_rank(self.group, of[0])
-                    dist.broadcast(tensor.data, first, group=groups[of])
-                    ties.append((tensor, groups[of], first))
+                    world = [dist.get_global_rank(self.group, rank) for rank in of]
+                    groups[of] = Messages(world, self.device, self._timeout)
+                tensor.data.copy_(groups[of].first(tensor))
+                ties.append((tensor, groups[of]))
         return ties
 
-    # A step.
+    def _count_once(self) -> None:
+        """Gradients that are sums already stay on one rank only, before more is added and they are summed again."""
+        for tensor in self.parameters() if self._replica else [tie for tie, holders in self._ties if holders.rank]:
+            if tensor.grad is not None:
+                tensor.grad.zero_()
+
+    def _sum_ties(self) -> None:
+        for tensor, holders in self._ties:
+            if tensor.requires_grad:
+                gradient = torch.zeros_like(tensor) if tensor.grad is None else tensor.grad
+                tensor.grad = holders.sum(gradient)
+
+    def _sum_replicas(self, tensors: list[torch.Tensor], under_way: list[tuple[list[torch.Tensor], Arriving]]) -> None:
+        """Begins to sum gradients over the replicas, in buckets."""
+        buckets: list[list[torch.Tensor]] = []
+        room = 0
+        for tensor in tensors:
+            if not tensor.requires_grad:
+                continue
+            if tensor.grad is None:
+                tensor.grad = torch.zeros_like(tensor)
+            if room < tensor.nbytes or buckets[-1][0].dtype != tensor.grad.dtype:
+                buckets.append([])
+                room = BUCKET_BYTES
+            buckets[-1].append(tensor.grad)
+            room -= tensor.nbytes
+        for bucket in buckets:
+            under_way.append((bucket, self._across.begin_sum(torch.cat([one.reshape(-1) for one in bucket]))))
+
+    # Steps.
 
     def step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Forward and backward of a batch, whose gradients are added to those that are there.
 
         Takes what the module's forward takes, the whole batch on every rank. Gives the loss, the same on every rank: the
-        mean of the microbatches' losses by their samples.
+        mean of the microbatches' losses by their samples, or by the weights that the module names.
+        Errors: RuntimeFault on every rank, with rank and action of the one that failed first; after it, make a new Pipeline.
         """
-        me = dist.get_rank()
-        if self._synced:
-            for tensor, _, first in self._ties:
-                if tensor.grad is not None and me != first:
-                    tensor.grad.zero_()  # summed already: counts once
-        loss = self._run(self._row, args, kwargs, training=True)
+        if self._summed:
+            self._count_once()
+            self._summed = False
+        after: dict[int, Callable[[], None]] = {}
+        under_way: list[tuple[list[torch.Tensor], Arriving]] = []
+        if self.replicas and self._synced:
+            tied = {id(tie) for tie, _ in self._ties}
+            for number, stage in self.stages.items():
+                last = max(i for i, action in enumerate(self._row) if action.stage == number and action.kind in "BIW")
+                untied = [one for one in stage.trained if id(one) not in tied]
+                after[last] = lambda untied=untied: self._sum_replicas(untied, under_way)  # type: ignore[misc]
+        if self._scaler is not None:
+            self._scaler.scale(torch.ones((), device=self.device))  # which makes the scale on ranks without a loss, too
+        loss = self._run(self._row, args, kwargs, True, after)
         self._moment.step += 1
         if self._synced:
-            for tensor, group, _ in self._ties:
-                if not tensor.requires_grad:
-                    continue
-                if tensor.grad is None:
-                    tensor.grad = torch.zeros_like(tensor)
-                dist.all_reduce(tensor.grad, group=group)
+            with self._failing("sums of gradients"):
+                self._sum_ties()
+                if self.replicas:
+                    self._sum_replicas([tie for tie, _ in self._ties], under_way)
+                for bucket, sums in under_way:
+                    parts = sums.wait()[0].split([one.numel() for one in bucket])
+                    for gradient, part in zip(bucket, parts):
+                        gradient.copy_(part.view_as(gradient))
+            self._summed = True
         return loss
 
     @torch.no_grad()
     def evaluate(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """The loss of a batch as model.eval() has it: nothing is dropped, batch norm uses its statistics, buffers stay."""
-        row = [action for action in self._row if action.kind in FORWARD]
-        return self._run(row, args, kwargs, training=False)
+        return self._run(self._forward_row, args, kwargs, False, {})
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """While it holds, step() leaves the gradients of each rank to itself; the first step behind it sums them all."""
+        """While it holds, step() leaves gradients unsummed over ranks that share parameters; the first step behind it sums them."""
         before, self._synced = self._synced, False
         try:
             yield
         finally:
             self._synced = before
 
-    def _run(self, row: list[Action], args: tuple[Any, ...], kwargs: Mapping[str, Any], training: bool) -> torch.Tensor:
+    def _run(self, row: list[Action], args: Any, kwargs: Any, training: bool, after: Any) -> torch.Tensor:
+        if self._failed:
+            raise RuntimeFault(f"{self._failed}; make a new Pipeline")
         leaves = self.capture.leaves(*args, **kwargs)
-        self._micro = self.capture.split(leaves, self.microbatches)
-        self._weights = self._shares(leaves)
-        self._sizes = [tuple(one.shape for one in part) for part in self._micro]
-        self._training = training
-        self._values: dict[tuple[int, int, int], Any] = {}
-        self._grads: dict[tuple[int, int, int], Any] = {}
-        self._flights: dict[tuple[int, int], Flight] = {}
-        self._losses: list[torch.Tensor] = []
-        do = {kind: getattr(self, f"_{kind.lower()}") for kind in ("F", "B", "I", "W", "SEND_F", "RECV_F", "SEND_B", "RECV_B")}
-        action = None
-        try:
+        micro = self.capture.split(leaves, self.microbatches)
+        with self._failing(lambda: str(self._executor.action)):
+            counts = self._counts(leaves, micro)
             with self._moment.kept():
-                for action in row:
-                    do[action.kind](action)
-            self._messages.finish()
-            loss = sum(self._losses) if self._losses else torch.zeros((), device=self.device)
-            return self._shared(loss)
-        except Exception as error:
-            self._messages.abandon()
-            if isinstance(error, ConfigError):
-                raise
-            where = f"{action.stage}{action.kind}{action.microbatch}" if action else "the step"
-            raise RuntimeFault(f"rank {self.rank}, {where}: {type(error).__name__}: {error}") from error
-        finally:
-            self._values, self._grads, self._flights, self._micro = {}, {}, {}, []
+                loss = self._executor.run(row, micro, counts, training, after)
+            torch.clear_autocast_cache()  # casts of weights that change
+            if self._loss_type is None:
+                self._loss_type = self._messages.all(loss.dtype)[self._rank_of[self._program.loss_stage]]
+            loss = self._messages.sum(loss.to(self._loss_type))
+            return self._across.sum(loss) if self.replicas else loss
 
-    def _shares(self, leaves: list[torch.Tensor]) -> list[float]:
-        """[microbatch] How much of the step's loss is its own: its share of the samples."""
-        for i, leaf in enumerate(leaves):
-            counts = [part[i].numel() for part in self._micro]
-            if sum(counts) == leaf.numel():
-                return [count / leaf.numel() for count in counts]
-        return [1 / len(self._micro)] * len(self._micro)
-
-    def _shared(self, loss: torch.Tensor) -> torch.Tensor:
-        source = self._rank_of[self._program.loss_stage]
-        form = self._agree_on("loss", loss.dtype, source)
-        loss = loss.to(self._messages.wire, form)
-        dist.broadcast(loss, dist.get_global_rank(self.group, source), group=self.group)
-        return loss.to(self.device)
-
-    def _agree_on(self, what: str, own: Any, source: int) -> Any:
-        """The thing of one rank, on all; asked once."""
-        if what not in self._forms:
-            said = [own]
-            dist.broadcast_object_list(said, dist.get_global_rank(self.group, source), group=self.group)
-            self._forms[what] = said[0]
-        return self._forms[what]
-
-    # Transfers. What a message holds is told before the first of each route and size: of values type, shape, and whether they need
-    # gradients; of gradients which there are.
-
-    def _send(self, to: int, route: Any, parts: list[Any], forms: list[Any]) -> None:
-        known = self._forms.get(("sent", route))
-        if known is None:
-            self._forms["sent", route] = forms
-            self._messages.tell(route, forms, to)
-        elif known != forms:
-            raise ConfigError(
-                f"what stage {route[1]} sends to stage {route[2]} was {known} and is {forms}: what needs a gradient, and autocast, "
-                "stay as they were in the first step; make a new Pipeline after a change"
-            )
-        self._messages.send(route, [one for one in parts if isinstance(one, torch.Tensor)], to)
-
-    def _receive(self, source: int, route: Any) -> tuple[list[Any], Arriving]:
-        known = self._forms.get(("received", route))
-        if known is None:
-            known = self._forms["received", route] = self._messages.hear(source)
-        return known, self._messages.receive([(form[0], form[1]) for form in known if isinstance(form, tuple)], source)
-
-    def _route(self, action: Action) -> tuple[Any, ...]:
-        kind, stage, microbatch, other = action
-        ends = (stage, other) if kind.startswith("SEND") else (other, stage)
-        return (kind[-1], *ends, self._sizes[microbatch], self._training)
-
-    @staticmethod
-    def _filled(forms: list[Any], tensors: list[torch.Tensor]) -> list[Any]:
-        left = iter(tensors)
-        return [next(left).requires_grad_(form[2]) if isinstance(form, tuple) else form for form in forms]
-
-    def _send_f(self, action: Action) -> None:
-        values = self._values.pop((action.stage, action.other, action.microbatch))
-        forms = [(one.dtype, one.shape, one.requires_grad) if isinstance(one, torch.Tensor) else one for one in values]
-        self._send(self._rank_of[action.other], self._route(action), values, forms)
-
-    def _recv_f(self, action: Action) -> None:
-        self._values[action.other, action.stage, action.microbatch] = self._receive(self._rank_of[action.other], self._route(action))
-
-    def _send_b(self, action: Action) -> None:
-        grads = self._grads.pop((action.stage, action.other, action.microbatch))
-        forms = [(one.dtype, one.shape, False) if isinstance(one, torch.Tensor) else None for one in grads]
-        self._send(self._rank_of[action.other], self._route(action), grads, forms)
-
-    def _recv_b(self, action: Action) -> None:
-        self._grads[action.other, action.stage, action.microbatch] = self._receive(self._rank_of[action.other], self._route(action))
-
-    def _taken(self, box: dict[tuple[int, int, int], Any], source: int, target: int, microbatch: int) -> list[Any]:
-        """A message that was received, or what a stage of this rank left."""
-        found = box.pop((source, target, microbatch))
-        if self._rank_of[source] != self.rank:
-            forms, arriving = found
-            return self._filled(forms, arriving.wait())
-        return [one.detach().requires_grad_(one.requires_grad) if isinstance(one, torch.Tensor) else one for one in found]
-
-    # Actions.
-
-    def _f(self, action: Action) -> None:
-        stage, m = self._stages[action.stage], action.microbatch
-        self._moment.at(m)
-        tape: list[Any] | None = [] if self._training and (action.stage, m) in self._split else None
-        self._moment.tape = tape
-        inputs: list[Any] = [None] * len(stage.inputs)
-        for i, leaf in stage.leaves:
-            inputs[i] = self._micro[m][leaf].to(self.device, non_blocking=True)
-        received = {}
-        for source, places in stage.sources.items():
-            received[source] = self._taken(self._values, source, action.stage, m)
-            for i, value in zip(places, received[source]):
-                inputs[i] = value
-        written = [(one, one.clone()) for one in stage.written] if self._training else []
-        module = stage.module if self._training else stage.evaluation
-        with self._autocast(), copied(module, written):
-            given = module(*inputs)
-        with torch.no_grad():
-            for buffer, copy in written:
-                buffer.copy_(copy)
-        for target, places in stage.targets.items():
-            self._values[action.stage, target, m] = [given[i] for i in places]
-        if stage.loss is not None:
-            self._losses.append(given[stage.loss].detach() * self._weights[m])
-        if self._training:
-            self._flights[action.stage, m] = Flight(given, received, tape)
-
-    def _b(self, action: Action) -> None:
-        stage, m = self._stages[action.stage], action.microbatch
-        flight = self._flights.pop((action.stage, m))
-        self._moment.at(m)
-        self._moment.tape = flight.tape
-        roots, grads = [], []
-        for target, places in stage.targets.items():
-            for i, grad in zip(places, self._taken(self._grads, target, action.stage, m)):
-                if grad is not None:
-                    roots.append(flight.given[i])
-                    grads.append(grad)
-        if stage.loss is not None and flight.given[stage.loss].requires_grad:
-            loss = flight.given[stage.loss]
-            share = torch.full_like(loss, self._weights[m])
-            roots.append(loss)
-            grads.append(share if self.scaler is None else self.scaler.scale(share))
-        if roots:
-            with torch.autocast(self.device.type, enabled=False):
-                torch.autograd.backward(roots, grads)
-        for source, values in flight.received.items():
-            self._grads[action.stage, source, m] = [one.grad if isinstance(one, torch.Tensor) else None for one in values]
-        if flight.tape:
-            self._flights[action.stage, m] = flight._replace(given=(), received={})
-
-    _i = _b
-
-    def _w(self, action: Action) -> None:
-        flight = self._flights.pop((action.stage, action.microbatch), None)
-        if flight is not None and flight.tape:
-            edges, grads = zip(*flight.tape)
-            with torch.autocast(self.device.type, enabled=False):
-                torch.autograd.backward(edges, grads, inputs=self._stages[action.stage].trained)
+    def _counts(self, leaves: list[torch.Tensor], micro: list[list[torch.Tensor]]) -> list[float]:
+        """[microbatch] How much of the step's loss is its own, over all replicas: of the samples, or of the weight that the module
+        names."""
+        weigh = self._program.loss_weight
+        if weigh is not None:
+            counts = [float(weigh(part)) for part in micro]
+        else:
+            split = (i for i, leaf in enumerate(leaves) if sum(part[i].numel() for part in micro) == leaf.numel())
+            i = next(split, None)
+            counts = [1.0 if i is None else float(part[i].numel()) for part in micro]
+        total = torch.tensor(sum(counts), dtype=torch.float64)
+        if self.replicas:
+            total = self._across.sum(total.to(self.device))
+        if float(total) == 0:
+            raise ConfigError("no microbatch of this step counts: its loss weights are 0")
+        return [count / float(total) for count in counts]
 
     @contextlib.contextmanager
-    def _autocast(self) -> Iterator[None]:
-        yield
+    def _failing(self, what: Any) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            own = f"rank {self.rank}, {what if isinstance(what, str) else what()}: {type(error).__name__}: {error}"
+            first = self._messages.abandon(own)
+            for holders in {holders for _, holders in self._ties} | {self._across} - {None}:
+                holders.abandon(own)
+            self._failed = first if first == own else f"{first}\n  after it: {own}"
+            kind = type(error) if isinstance(error, ConfigError) else RuntimeFault
+            raise kind(self._failed) from error.with_traceback(None)
 
     # What training needs besides.
 
     def named_parameters(self) -> dict[str, nn.Parameter]:
-        """This rank's, by their names in the module; a tied one once."""
-        found: dict[int, tuple[str, nn.Parameter]] = {}
-        for name in self.names:
-            tensor = self._program.tensor(name)
-            if isinstance(tensor, nn.Parameter):
-                found.setdefault(id(tensor), (name, tensor))
-        return dict(found.values())
+        """This rank's, by their names in the module; a tied one by its first name."""
+        tensors = {name: self._program.tensor(name) for name in self.names}
+        return {name: one for name, one in tensors.items() if isinstance(one, nn.Parameter)}
 
     def parameters(self) -> list[nn.Parameter]:
         return list(self.named_parameters().values())
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """This rank's parameters and buffers, by the names of the unsplit module, all of those of tied ones; rank 0 has those,
+        too, that no stage uses. torch.distributed.checkpoint makes one checkpoint of those of all ranks."""
+        kept = self.module.state_dict(keep_vars=True) if self.module is not None else self._program.tensors()
+        used = {id(self._program.tensor(name)) for name in self.names}
+        of_stages = {id(self._program.tensor(n)) for nodes in self._program.nodes for n in self._program.state(nodes)}
+        return {
+            name: one.detach()
+            for name, one in kept.items()
+            if id(one) in used or (self.rank == 0 and id(one) not in of_stages)
+        }
+
+    @torch.no_grad()
+    def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Of state_dict(), or of the unsplit module. Errors: ConfigError if this rank's are not all there."""
+        own = self.state_dict()
+        if lacking := [name for name in own if name not in state]:
+            raise ConfigError(f"the state lacks {', '.join(lacking[:5])}" + (" and more" if len(lacking) > 5 else ""))
+        for name, tensor in own.items():
+            tensor.copy_(state[name])
+
+    @torch.no_grad()
+    def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> torch.Tensor:
+        """As torch.nn.utils.clip_grad_norm_, over the parameters of all ranks. Gives the norm."""
+        again = {id(tie) for tie, holders in self._ties if holders.rank}
+        norms = [
+            torch.linalg.vector_norm(one.grad, norm_type)
+            for one in self.parameters()
+            if one.grad is not None and id(one) not in again
+        ]
+        own = torch.stack(norms).double() if norms else torch.zeros(1, dtype=torch.float64, device=self.device)
+        if norm_type == float("inf"):
+            norm = self._messages.sum(own.max(), op=dist.ReduceOp.MAX)
+        else:
+            norm = self._messages.sum((own**norm_type).sum()) ** (1 / norm_type)
+        torch.nn.utils.clip_grads_with_norm_(self.parameters(), max_norm, norm)
+        return norm

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 from torch.autograd.graph import get_gradient_edge
+from torch.utils._pytree import tree_unflatten
 from torch.utils.checkpoint import checkpoint
 
 from ._core import ConfigError
@@ -64,8 +65,9 @@ class Moment:
             of_device.init()
             self.generator = of_device.default_generators[device.index or 0]
 
-    def at(self, microbatch: int) -> None:
+    def at(self, microbatch: int, tape: list[tuple[Any, torch.Tensor]] | None = None) -> None:
         self._base = hash((self.seed, self.step, microbatch))
+        self.tape = tape
 
     def draw(self, salt: int) -> None:
         self.generator.manual_seed(hash((self._base, salt)) & MASK)
@@ -147,7 +149,7 @@ def copied(module: nn.Module, written: Sequence[tuple[torch.Tensor, torch.Tensor
 class Again(nn.Module):
     """Nodes that are computed again in backward, from the buffers that were there. What they write, they write once."""
 
-    def __init__(self, inner: fx.GraphModule, written: Sequence[str], moment: Moment):
+    def __init__(self, inner: fx.GraphModule, written: Iterable[str], moment: Moment):
         super().__init__()
         self.inner = inner
         self._written = [name for name, _ in inner.named_buffers() if name in written]
@@ -257,6 +259,35 @@ class Program:
                         raise ConfigError(f"another module than was planned: no stage of the plan executes {value.name!r}")
                     self.crossings.setdefault((makers[value], stage), []).append(value)
         self.loss_stage = makers[self.outputs[0]]
+        self.loss_weight = self._weigher(capture.program.call_spec.out_spec)
+
+    def _weigher(self, spec: Any) -> Callable[[Sequence[torch.Tensor]], torch.Tensor] | None:
+        """Makes the output "loss_weight" of a microbatch, which depends on the model's inputs alone; None if there is none."""
+        made = tree_unflatten(list(range(spec.num_leaves)), spec)
+        at = made.get("loss_weight") if isinstance(made, Mapping) else getattr(made, "loss_weight", None)
+        if at is None:
+            return None
+        wanted: dict[fx.Node, None] = {}
+
+        def want(node: fx.Node) -> None:
+            if node.op == "call_function" and node not in wanted:
+                for needed in node.all_input_nodes:
+                    want(needed)
+                wanted[node] = None
+
+        want(self.outputs[at])
+        nodes = list(wanted)
+        places = [self.inputs.index(one) for one in self.read(nodes)]
+        modules: dict[torch.device, fx.GraphModule] = {}
+
+        def weigh(leaves: Sequence[torch.Tensor]) -> torch.Tensor:
+            device = leaves[places[0]].device
+            if device not in modules:
+                modules[device] = self.assemble(nodes, [self.outputs[at]], device, Moment(0, device))
+            weight: torch.Tensor = modules[device](*[leaves[i] for i in places])[0]
+            return weight
+
+        return weigh
 
     def _completed(self, asked: Sequence[fx.Node], of_all: set[fx.Node]) -> list[fx.Node]:
         """With what no plan names: parts of results, sizes."""
@@ -303,6 +334,10 @@ class Program:
         tensor = self.tensor(name)
         return next(other for other, one in self._tensors.items() if one is tensor)
 
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The parameters and buffers."""
+        return {name: self.tensor(name) for name in self._state.values()}
+
     def tensor(self, name: str) -> torch.Tensor:
         if name not in self._tensors:
             raise ConfigError(f"another module than was planned: it has no {name!r}")
@@ -329,7 +364,7 @@ class Program:
         training: bool = True,
         split: bool = False,
         blocks: Sequence[set[str]] = (),
-        written: Sequence[str] = (),
+        written: Iterable[str] = (),
     ) -> fx.GraphModule:
         """Of `nodes`, a module that takes read(nodes) and gives `gives`."""
         graph, root = fx.Graph(), nn.Module()
@@ -382,3 +417,40 @@ class Program:
             made[node] = graph.call_function(target, fx.node.map_aggregate(args, value), fx.node.map_aggregate(kwargs, value))
         graph.output(tuple(value(one) for one in gives))
         return fx.GraphModule(root, graph)
+
+
+class Stage:
+    """One of this rank's stages. sources, targets: by the stage at the other end, which inputs come from there, and which
+    results go there. leaves: (input, input of the model). loss: which result it is."""
+
+    def __init__(
+        self,
+        program: Program,
+        number: int,
+        said: Mapping[str, Any],
+        blocks: Sequence[set[str]],
+        device: torch.device,
+        moment: Moment,
+        *,
+        split: bool,
+    ):
+        nodes = program.nodes[number]
+        names = {node.name for node in nodes}
+        self.inputs = program.read(nodes)
+        self.leaves = [(i, program.inputs.index(one)) for i, one in enumerate(self.inputs) if one in program.inputs]
+        self.sources: dict[int, list[int]] = {}
+        self.targets: dict[int, list[int]] = {}
+        gives: dict[fx.Node, int] = {}
+        for (source, target), values in program.crossings.items():
+            if target == number:
+                self.sources[source] = [self.inputs.index(one) for one in values]
+            if source == number:
+                self.targets[target] = [gives.setdefault(one, len(gives)) for one in values]
+        self.loss = gives.setdefault(program.outputs[0], len(gives)) if program.loss_stage == number else None
+        self.written = [program.tensor(name) for name in said["written"]]
+        again = [names] if said["recomputed"] else [block & names for block in blocks if block & names]
+        written = program.placeholders(said["written"])
+        give = list(gives)
+        self.module: Any = program.assemble(nodes, give, device, moment, split=split, blocks=again, written=written)
+        self.evaluation: Any = program.assemble(nodes, give, device, moment, training=False)
+        self.trained = [one for one in self.module.parameters() if one.requires_grad]

@@ -4,20 +4,25 @@ Usage: pipeline_ranks.py RANKS FOLDER: runs every case of that many ranks; FOLDE
 test_pipeline.py judges it. Processes are forked after torch is loaded, and run all cases one after the other.
 """
 
+import contextlib
 import datetime
 import io
 import json
 import os
 import re
 import sys
+import time
 import traceback
+import warnings
 import zlib
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint
 import torch.nn.functional as F
 from torch import nn
+from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import pfeife
@@ -230,8 +235,256 @@ def trained(capture, plan, module, batches, wanted):
     return found
 
 
+# What is not a family: functions of a rank, which give how far they are from the plain module.
+
+
+def made(name):
+    torch.manual_seed(SEED)
+    return MODELS[name][0]().double()
+
+
+def batch_of(name, samples, seed):
+    return MODELS[name][1](samples, torch.Generator().manual_seed(seed))
+
+
+def apart(pipe, module):
+    wanted = dict(module.named_parameters())
+    return max([difference(one.grad, wanted[name].grad) for name, one in pipe.named_parameters().items()], default=0.0)
+
+
+def accumulation(context):
+    """Steps with and without sums over ranks, in any order, add up; the norm is that of all ranks; clipping is the same."""
+    module, pipe = made("tied_gpt"), context.pipe("tied_gpt", "1f1b")
+    batches = [batch_of("tied_gpt", 8, seed) for seed in range(5)]
+    for number, batch in enumerate(batches):
+        with pipe.no_sync() if number in (1, 3) else contextlib.nullcontext():
+            pipe.step(*batch)
+        for part in context.capture("tied_gpt").split(batch, pipe.microbatches):
+            (module(*part) * (len(part[0]) / 8)).backward()
+    found = {"gradients": apart(pipe, module)}
+    for kind in (float("inf"), 3.0):
+        limit = 0.9 * float(module.head.weight.grad.abs().max())
+        norm = torch.nn.utils.clip_grad_norm_(module.parameters(), limit, kind)
+        found[f"norm {kind}"] = difference(pipe.clip_grad_norm_(limit, kind), norm)
+        found[f"clipped {kind}"] = apart(pipe, module)
+    return found
+
+
+def another_plan(context):
+    """A checkpoint of one plan has the names of the unsplit module, and goes on under another."""
+    pipe = context.pipe("tied_gpt", "1f1b")
+    for parameter in pipe.parameters():
+        parameter.data += 1
+    batch = batch_of("tied_gpt", 8, 0)
+    loss = pipe.evaluate(*batch)
+    torch.distributed.checkpoint.save(pipe.state_dict(), checkpoint_id=context.folder / "checkpoint")
+    other = context.pipe("tied_gpt", "zbv")
+    state = other.state_dict()
+    torch.distributed.checkpoint.load(state, checkpoint_id=context.folder / "checkpoint")
+    other.load_state_dict(state)
+    whole = made("tied_gpt").state_dict()
+    torch.distributed.checkpoint.load(whole, checkpoint_id=context.folder / "checkpoint")
+    expected = made("tied_gpt")
+    for parameter in expected.parameters():
+        parameter.data += 1
+    same = max(difference(one, expected.state_dict()[name]) for name, one in whole.items())
+    return {"loss": difference(other.evaluate(*batch), loss), "whole": same}
+
+
+def meta_device(context):
+    """A module without contents gets those of the stages from a state of the whole."""
+    plan = context.plan("batch_norm", "1f1b")
+    with torch.device("meta"):
+        empty = MODELS["batch_norm"][0]().double()
+    pipe = Pipeline(context.capture("batch_norm").of(empty), plan)
+    before = all(one.isnan().all() for one in pipe.parameters())
+    pipe.load_state_dict(made("batch_norm").state_dict())
+    others = [one for one in empty.parameters() if all(one is not own for own in pipe.parameters())]
+    module, batch = made("batch_norm"), batch_of("batch_norm", 8, 0)
+    pipe.step(*batch)
+    for part in context.capture("batch_norm").split(batch, pipe.microbatches):
+        (module(*part) * (len(part[0]) / 8)).backward()
+    return {"gradients": apart(pipe, module), "empty": 0.0 if before and all(one.is_meta for one in others) else 1.0}
+
+
+def autocast(context):
+    """Forwards of the user's torch.autocast, in bf16; the same with a scaled loss, whose scale all ranks share."""
+    found = {}
+    for family in ("1f1b", "zb1p"):
+        module = made("tied_gpt").float()
+        scaler = ShardedGradScaler("cpu", init_scale=1024.0, process_group=dist.group.WORLD)
+        plan = context.plan("tied_gpt", family, "float32")
+        pipe = Pipeline(context.capture("tied_gpt", "float32").of(made("tied_gpt").float()), plan, scaler=scaler)
+        batch = batch_of("tied_gpt", 8, 0)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = pipe.step(*batch)
+            parts = [module(*part) * 0.25 for part in context.capture("tied_gpt").split(batch, pipe.microbatches)]
+        for part in parts:
+            part.backward()
+        optimizer = torch.optim.SGD(pipe.parameters(), lr=1.0)
+        scaler.unscale_(optimizer)
+        found[f"fp32 loss {family}"] = difference(loss, sum(parts).detach())
+        found[f"fp32 gradients {family}"] = apart(pipe, module)
+        before = [one.detach().clone() for one in pipe.parameters()]
+        optimizer.zero_grad()
+        scaler.update()
+        pipe.step(*batch)
+        if context.rank == 0:
+            pipe.parameters()[0].grad[0] = float("inf")
+        scaler.step(optimizer)
+        scaler.update()
+        skipped = all(torch.equal(one, other) for one, other in zip(pipe.parameters(), before))
+        found[f"skipped {family}"] = 0.0 if skipped and scaler.get_scale() == 512.0 else 1.0
+    return found
+
+
+def loss_weight(context):
+    """A module that names its count of labels: the mean is over labels, not over samples."""
+    torch.manual_seed(SEED)
+    module, own = Labels().double(), Labels().double()
+    own.load_state_dict(module.state_dict())
+    plan = context.plan("labels", "1f1b")
+    pipe = Pipeline(context.capture("labels").of(own), plan)
+    x, y = batch_of("skips", 8, 0)
+    y[:3] = -100
+    loss = pipe.step(x, y)
+    plain = module(x, y)["loss"]
+    plain.backward()
+    return {"loss": difference(loss, plain.detach()), "gradients": apart(pipe, module)}
+
+
+def compiled(context):
+    found = {}
+    for family in ("1f1b", "zb1p"):
+        module = made("skips")
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            plan = context.plan("skips", family)
+            pipe = Pipeline(context.capture("skips").of(made("skips")), plan, compile=dict(backend="aot_eager"))
+        found[f"said {family}"] = 0.0 if sum("W is empty" in str(one.message) for one in said) == (family == "zb1p") else 1.0
+        batch = batch_of("skips", 8, 0)
+        pipe.step(*batch)
+        for part in context.capture("skips").split(batch, pipe.microbatches):
+            (module(*part) * (len(part[0]) / 8)).backward()
+        found[f"gradients {family}"] = apart(pipe, module)
+    return found
+
+
+def replicas(context):
+    """Two pipelines of two ranks on batches of their own, of different sizes: gradients of the mean over all samples."""
+    found = {}
+    pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]
+    across = [dist.new_group([0, 2]), dist.new_group([1, 3])]
+    replica, place = divmod(context.rank, 2)
+    for family in ("1f1b", "zbv"):
+        plan = context.plan("tied_gpt", family, ranks=2)
+        pipe = Pipeline(context.capture("tied_gpt").of(made("tied_gpt")), plan, group=pairs[replica], replicas=across[place])
+        module = made("tied_gpt")
+        for first in (0, 2):  # accumulated
+            batches = [batch_of("tied_gpt", samples, first + seed) for seed, samples in enumerate((8, 11))]
+            loss = pipe.step(*batches[replica])
+            plain = sum(module(*batch) * (len(batch[0]) / 19) for batch in batches)
+            plain.backward()
+            found[f"loss {family} {first}"] = difference(loss, plain.detach())
+        found[f"gradients {family}"] = apart(pipe, module)
+    return found
+
+
+def refused(context):
+    """Mistakes, each the same on every rank, none of which hangs."""
+    found = {}
+
+    def says(name, words, work):
+        try:
+            work()
+            found[name] = 1.0
+        except (pfeife.ConfigError, pfeife.RuntimeFault) as error:
+            found[name] = 0.0 if all(word in str(error) for word in words) else str(error)
+
+    plan = context.plan("skips", "1f1b")
+    two = context.plan("skips", "1f1b", ranks=2) if context.ranks != 2 else context.plan("skips", "1f1b", ranks=4)
+    says("world", ["ranks, and the group has"], lambda: Pipeline(context.capture("skips").of(made("skips")), two))
+    says("graph", ["another module"], lambda: Pipeline(context.capture("batch_norm").of(made("batch_norm")), plan))
+    context.capture("skips").of(made("skips"))
+    wide = Skips(9 if context.rank == 1 else 8).double()
+    plan.capture = context.capture("skips")
+    says("shapes", ["another module", "[9, 9]"], lambda: Pipeline(wide, plan))
+    says("scaler", ["ShardedGradScaler"], lambda: Pipeline(made("skips"), plan, scaler=torch.amp.GradScaler("cpu")))
+    # A rank whose forward fails, one that stalls: the others hear of it.
+    for name, words in (("raises", ["rank 1", "no such thing"]), ("stalls", ["imed out"])):
+        pipe = Pipeline(made("skips"), plan, timeout=1.5)
+        pipe.step(*batch_of("skips", 4 * context.ranks, 0))
+        if context.rank == 1:
+            def broken(*inputs, name=name):
+                if name == "raises":
+                    raise ValueError("no such thing")
+                time.sleep(4)
+                raise ValueError("imed out")
+
+            pipe.stages[1].module = broken
+        says(name, words, lambda: pipe.step(*batch_of("skips", 4 * context.ranks, 0)))
+        says(name + " for good", words, lambda: pipe.step(*batch_of("skips", 4 * context.ranks, 0)))
+    return found
+
+
+def dies(context):
+    pipe = context.pipe("skips", "1f1b")
+    pipe.step(*batch_of("skips", 4 * context.ranks, 0))
+    if context.rank == context.ranks - 1:
+        return "dies"
+    try:
+        pipe.step(*batch_of("skips", 4 * context.ranks, 0))
+    except pfeife.RuntimeFault as error:
+        return {"said": 0.0 if "rank" in str(error) and "onnection" in str(error) else str(error)}
+    return {"said": 1.0}
+
+
+class Labels(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 3))
+
+    def forward(self, x, y):
+        return {"loss": F.cross_entropy(self.layers(x), y), "loss_weight": (y != -100).sum()}
+
+
+ALSO = {
+    2: (accumulation, another_plan, meta_device, autocast, loss_weight, compiled),
+    4: (replicas, refused, dies),
+}
+
+
+class Context:
+    """Of a rank: what it captures and plans, which is the same on all."""
+
+    def __init__(self, ranks, folder):
+        self.ranks, self.folder, self.rank = ranks, folder, 0
+        self.captures, self.plans = {}, {}
+
+    def capture(self, model, dtype="float64"):
+        key = model if dtype == "float64" else (model, dtype)
+        if key not in self.captures:
+            make, batch = MODELS.get(model, (Labels, skips))
+            torch.manual_seed(SEED)
+            module = make().to(getattr(torch, dtype))
+            given = [one.to(getattr(torch, dtype)) if one.is_floating_point() else one for one in batch(4, torch.Generator())]
+            self.captures[key] = Captured(module, tuple(given))
+        return self.captures[key]
+
+    def plan(self, model, family, dtype="float64", ranks=None, **how):
+        ranks = ranks or self.ranks
+        key = model, family, dtype, ranks, *how.items()
+        if key not in self.plans:
+            self.plans[key] = planned(self.capture(model, dtype), family, ranks, 2 * ranks, **how)
+        return self.plans[key]
+
+    def pipe(self, model, family):
+        plan = self.plan(model, family)
+        return Pipeline(self.captures[model].of(made(model)), plan, seed=SEED)
+
+
 def cases(ranks):
-    """By name the model, and what its plan is made of."""
+    """By name the model, and what its plan is made of; or a function."""
     found = {}
     for model in MODELS if ranks == 2 else ("skips", "dropout_gpt"):
         for family in pfeife.families():
@@ -240,51 +493,44 @@ def cases(ranks):
         for kind in ("full", "blocks"):
             for model in ("dropout_gpt", "batch_norm"):
                 found[f"{model}-{family}-{kind}"] = model, dict(family=family, recompute=kind)
-    return {name: (model, dict(ranks=ranks, microbatches=2 * ranks, **how)) for name, (model, how) in found.items()}
+    return {**found, **{work.__name__: (work, {}) for work in ALSO[ranks]}}
 
 
 def main():
     ranks, folder, *only = int(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:]
     torch.set_num_threads(1)
     asked = {name: case for name, case in cases(ranks).items() if not only or name in only}
-    captures, plans = {}, {}
-    for name in dict.fromkeys(model for model, _ in asked.values()):
-        make, batch = MODELS[name]
-        torch.manual_seed(SEED)
-        captures[name] = Captured(make().double(), batch(4, torch.Generator().manual_seed(0)))
-    for name, (model, how) in asked.items():
-        try:
-            plans[name] = planned(captures[model], **how)
-        except Exception as error:
-            plans[name] = error
-    rank = 0
+    context = Context(ranks, folder)
+    for model, how in asked.values():
+        if isinstance(model, str):
+            context.plan(model, **how)
     for other in range(1, ranks):
         if os.fork() == 0:
-            rank = other
+            context.rank = other
             break
     store = dist.FileStore(str(folder / "store"), ranks)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks, timeout=datetime.timedelta(seconds=60))
+    limit = datetime.timedelta(seconds=60)
+    dist.init_process_group("gloo", store=store, rank=context.rank, world_size=ranks, timeout=limit)
     results, wanted = {}, {}
     for name, (model, how) in asked.items():
         try:
-            if isinstance(plans[name], Exception):
-                raise plans[name]
-            make, batch = MODELS[model]
-            generator = torch.Generator().manual_seed(1)
-            batches = [batch(samples, generator) for samples in (4 * ranks, 4 * ranks + 3)]
-            modules = []
-            for _ in range(2 - (model in wanted)):
-                torch.manual_seed(SEED)
-                modules.append(make().double())
+            if callable(model):
+                results[name] = model(context)
+                if results[name] == "dies":
+                    break
+                continue
+            capture = context.captures[model]
+            batches = [batch_of(model, samples, seed) for seed, samples in enumerate((4 * ranks, 4 * ranks + 3))]
             if model not in wanted:
-                wanted[model] = plain(captures[model], modules.pop(), batches, how["microbatches"])
-            results[name] = trained(captures[model], plans[name], modules.pop(), batches, wanted[model])
+                wanted[model] = plain(capture, made(model), batches, 2 * ranks)
+            results[name] = trained(capture, context.plan(model, **how), made(model), batches, wanted[model])
         except Exception as error:
             results[name] = {"error": "".join(traceback.format_exception(error))}
             break
-    (folder / f"rank{rank}.json").write_text(json.dumps(results))
-    dist.destroy_process_group()
-    for _ in range(1, ranks if rank == 0 else 1):
+    (folder / f"rank{context.rank}.json").write_text(json.dumps(results))
+    if context.rank:
+        os._exit(0)  # as a rank that dies does
+    for _ in range(1, ranks):
         os.wait()
 
 

@@ -12,8 +12,9 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pipelines a
 
 import pipeline_ranks  # noqa: E402
 
-# AdamW divides by the roots of squared gradients, which are small in places: it spreads what the order of a sum changes.
-BOUNDS = {"loss": 1e-12, "gradients": 1e-12, "weights": 1e-9, "buffers": 1e-12, "evaluation": 1e-9}
+# Relative. AdamW divides by the roots of squared gradients, which are small in places: it spreads what the order of a sum
+# changes.
+BOUNDS = {"weights": 1e-9, "evaluation": 1e-9, "fp32": 1e-6}
 CASES = {ranks: list(pipeline_ranks.cases(ranks)) for ranks in (2, 4)}
 
 
@@ -34,9 +35,35 @@ def found(tmp_path_factory):
     return of
 
 
+def bound(what):
+    return BOUNDS.get(what.split()[0], 1e-12)
+
+
 @pytest.mark.parametrize("ranks, case", [(ranks, case) for ranks in CASES for case in CASES[ranks]])
 def test_trains_as_the_plain_module(found, ranks, case):
     for rank, cases in enumerate(found(ranks)):
         assert case in cases, f"rank {rank} ended before: {list(cases)[-1:]}"
         assert "error" not in cases[case], cases[case]["error"]
-        assert {what: far for what, far in cases[case].items() if not far <= BOUNDS[what]} == {}, f"rank {rank}"
+        if cases[case] == "dies":
+            continue
+        far = {what: one for what, one in cases[case].items() if not isinstance(one, float) or not one <= bound(what)}
+        assert far == {}, f"rank {rank}"
+
+
+def test_random_numbers_differ():
+    """Of every step, microbatch and operator: numbers of their own, the same ones again."""
+    from pfeife._stages import Moment
+
+    moment = Moment(3, torch.device("cpu"))
+    with moment.kept():
+        drawn = {}
+        for again in range(2):
+            for step in range(3):
+                for microbatch in range(3):
+                    moment.step = step
+                    moment.at(microbatch)
+                    for operator in range(3):
+                        moment.draw(operator)
+                        number = float(torch.rand((), dtype=torch.float64))
+                        assert drawn.setdefault((step, microbatch, operator), number) == number
+    assert len(set(drawn.values())) == 27

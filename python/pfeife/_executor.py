@@ -1,0 +1,228 @@
+"""A rank's row, executed: forwards, backwards and weight gradients of its stages, and the messages between them.
+
+Values between two stages of a rank are handed over. Not here: what a stage is (_stages.py), what differs between backends
+(_messages.py), what training needs besides a row (_pipeline.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from ._core import ConfigError
+from ._messages import Arriving, Messages
+from ._stages import Moment, Stage, copied
+
+CELL = re.compile(r"(\d+)([A-Z_]+?)(\d*)(?:[<>](\d+))?")
+NOT_EXECUTED = {"UNSHARD", "RESHARD", "REDUCE_GRAD", "OPTIMIZER_STEP"}
+
+
+class Action(NamedTuple):
+    kind: str  # F B I W, SEND_F RECV_F SEND_B RECV_B
+    stage: int
+    microbatch: int
+    other: int  # the stage at the other end of a transfer
+
+    def __str__(self) -> str:
+        return f"{self.stage}{self.kind}{self.microbatch}"
+
+
+def actions(row: Sequence[str]) -> list[Action]:
+    """What a row executes: overlapped cells one after the other, transfers over stages as any others."""
+    found = []
+    for cell in row:
+        for text in cell[1 : cell.index(")")].split(";") if cell.startswith("(") else [cell]:
+            parsed = CELL.fullmatch(text)
+            if parsed is None and text:
+                raise ConfigError(f"the cell {text!r} of the schedule is none that a pipeline executes")
+            stage, kind, microbatch, other = parsed.groups() if parsed else ("", "", "", "")
+            kind = kind.removeprefix("SKIP_")
+            if not kind or kind in NOT_EXECUTED:
+                continue
+            step = {"SEND_F": 1, "RECV_F": -1, "SEND_B": -1, "RECV_B": 1}.get(kind, 0)
+            found.append(Action(kind, int(stage), int(microbatch), int(other) if other else int(stage) + step))
+    return found
+
+
+class Flight(NamedTuple):
+    """What a stage keeps of a microbatch between its forward and its backward."""
+
+    given: tuple[Any, ...]
+    received: Mapping[int, list[Any]]
+    tape: list[tuple[Any, torch.Tensor]] | None
+
+
+class Executor:
+    """stages: this rank's, by number. rank_of: [stage]. moment: of their operators."""
+
+    def __init__(self, stages: Mapping[int, Stage], rank_of: Sequence[int], rank: int, messages: Messages, moment: Moment):
+        self._stages, self._rank_of, self._rank = stages, rank_of, rank
+        self._messages, self._moment = messages, moment
+        self._device = messages.device
+        self._forms: dict[Any, Any] = {}
+        self._do: dict[str, Callable[[Action], None]] = {
+            "F": self._forward,
+            "B": self._backward,
+            "I": self._backward,
+            "W": self._weights,
+            "SEND_F": self._send_values,
+            "RECV_F": self._receive_values,
+            "SEND_B": self._send_gradients,
+            "RECV_B": self._receive_gradients,
+        }
+        self.scale: Callable[[torch.Tensor], torch.Tensor] | None = None  # of the loss, for fp16
+        self.clock: Callable[[], Any] | None = None  # while a step is traced
+        self.measured: list[tuple[Action, Any, Any, Any]] = []  # turn came, began, ended
+
+    def run(
+        self,
+        row: Sequence[Action],
+        micro: Sequence[Sequence[torch.Tensor]],
+        shares: Sequence[float],
+        training: bool,
+        after: Mapping[int, Callable[[], None]],
+    ) -> torch.Tensor:
+        """A pass over the row. micro: [microbatch][input]. shares: [microbatch] of the step's loss; those without one do not
+        run. after: what follows the action of that number. Gives this rank's part of the loss. `action` is where it is."""
+        self._micro, self._shares, self._training = micro, shares, training
+        kind = self._device.type
+        cast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+        self._alike = [(training, cast, *(one.shape for one in part)) for part in micro]  # whose messages hold the same
+        self._split = {(one.stage, one.microbatch) for one in row if one.kind == "I"}
+        self._values: dict[tuple[int, int, int], Any] = {}
+        self._gradients: dict[tuple[int, int, int], Any] = {}
+        self._flights: dict[tuple[int, int], Flight] = {}
+        self._loss: torch.Tensor | None = None
+        try:
+            for number, action in enumerate(row):
+                if shares[action.microbatch]:
+                    self.action = action
+                    turn = self._began = self.clock() if self.clock else None
+                    self._do[action.kind](action)
+                    if self.clock:
+                        self.measured.append((action, turn, self._began, self.clock()))
+                if number in after:
+                    after[number]()
+            self._messages.finish()
+            return torch.zeros((), device=self._device) if self._loss is None else self._loss
+        finally:
+            self._micro, self._values, self._gradients, self._flights = [], {}, {}, {}
+
+    # Messages. What one holds is told before the first of each route and size: of a value type, shape, and whether it needs a
+    # gradient, or the value itself if it is no tensor; None where there is no gradient.
+
+    def _send(self, action: Action, box: dict[tuple[int, int, int], Any]) -> None:
+        to = self._rank_of[action.other]
+        parts = box.pop((action.stage, action.other, action.microbatch))
+        forms = [(one.dtype, one.shape, one.requires_grad) if isinstance(one, torch.Tensor) else one for one in parts]
+        route = (action.kind[-1], action.stage, action.other, self._alike[action.microbatch])
+        known = self._forms.get(("sent", route))
+        if known is None:
+            self._forms["sent", route] = forms
+            self._messages.tell(route, forms, to)
+        elif known != forms:
+            raise ConfigError(
+                f"what stage {action.stage} sends to stage {action.other} was {known} and is {forms}: what needs a "
+                "gradient stays as it was in the first step; make a new Pipeline after a change"
+            )
+        self._messages.send(route[:3], [one for one in parts if isinstance(one, torch.Tensor)], to)
+
+    def _receive(self, action: Action, box: dict[tuple[int, int, int], Any]) -> None:
+        source = self._rank_of[action.other]
+        route = (action.kind[-1], action.other, action.stage, self._alike[action.microbatch])
+        forms = self._forms.get(("received", route))
+        if forms is None:
+            forms = self._forms["received", route] = self._messages.hear(source)
+        arriving = self._messages.receive([one[:2] for one in forms if isinstance(one, tuple)], source)
+        box[action.other, action.stage, action.microbatch] = forms, arriving
+
+    def _send_values(self, action: Action) -> None:
+        self._send(action, self._values)
+
+    def _receive_values(self, action: Action) -> None:
+        self._receive(action, self._values)
+
+    def _send_gradients(self, action: Action) -> None:
+        self._send(action, self._gradients)
+
+    def _receive_gradients(self, action: Action) -> None:
+        self._receive(action, self._gradients)
+
+    def _taken(self, box: dict[tuple[int, int, int], Any], source: int, target: int, microbatch: int) -> list[Any]:
+        """A message that was received, or what a stage of this rank left."""
+        found = box.pop((source, target, microbatch))
+        if self._rank_of[source] == self._rank:
+            return [
+                one.detach().requires_grad_(one.requires_grad) if isinstance(one, torch.Tensor) else one for one in found
+            ]
+        forms, arriving = found
+        assert isinstance(arriving, Arriving)
+        tensors = iter(arriving.wait())
+        return [next(tensors).requires_grad_(one[2]) if isinstance(one, tuple) else one for one in forms]
+
+    # Computations.
+
+    def _forward(self, action: Action) -> None:
+        stage, m = self._stages[action.stage], action.microbatch
+        inputs: list[Any] = [None] * len(stage.inputs)
+        for i, leaf in stage.leaves:
+            inputs[i] = self._micro[m][leaf].to(self._device, non_blocking=True)
+        received = {}
+        for source, places in stage.sources.items():
+            received[source] = self._taken(self._values, source, action.stage, m)
+            for i, value in zip(places, received[source]):
+                inputs[i] = value
+        if self.clock:
+            self._began = self.clock()
+        tape: list[Any] | None = [] if (action.stage, m) in self._split else None
+        self._moment.at(m, tape)
+        written = [(one, one.clone()) for one in stage.written] if self._training else []
+        module = stage.module if self._training else stage.evaluation
+        with copied(module, written):
+            given = module(*inputs)
+        with torch.no_grad():
+            for buffer, copy in written:
+                buffer.copy_(copy)
+        for target, places in stage.targets.items():
+            self._values[action.stage, target, m] = [given[i] for i in places]
+        if stage.loss is not None:
+            loss = given[stage.loss].detach() * self._shares[m]
+            self._loss = loss if self._loss is None else self._loss + loss
+        if self._training:
+            self._flights[action.stage, m] = Flight(given, received, tape)
+
+    def _backward(self, action: Action) -> None:
+        stage, m = self._stages[action.stage], action.microbatch
+        flight = self._flights.pop((action.stage, m))
+        roots, gradients = [], []
+        for target, places in stage.targets.items():
+            for i, gradient in zip(places, self._taken(self._gradients, target, action.stage, m)):
+                if gradient is not None:
+                    roots.append(flight.given[i])
+                    gradients.append(gradient)
+        if stage.loss is not None and flight.given[stage.loss].requires_grad:
+            roots.append(flight.given[stage.loss])
+            share = torch.full_like(roots[-1], self._shares[m])
+            gradients.append(self.scale(share) if self.scale else share)
+        if self.clock:
+            self._began = self.clock()
+        self._moment.at(m, flight.tape)
+        if roots:
+            with torch.autocast(self._device.type, enabled=False):
+                torch.autograd.backward(roots, gradients)
+        for source, values in flight.received.items():
+            self._gradients[action.stage, source, m] = [
+                one.grad if isinstance(one, torch.Tensor) else None for one in values
+            ]
+        if flight.tape:
+            self._flights[action.stage, m] = Flight((), {}, flight.tape)
+
+    def _weights(self, action: Action) -> None:
+        flight = self._flights.pop((action.stage, action.microbatch), None)
+        if flight is not None and flight.tape:
+            edges, gradients = zip(*flight.tape)
+            with torch.autocast(self._device.type, enabled=False):
+                torch.autograd.backward(edges, gradients, inputs=self._stages[action.stage].trained)
