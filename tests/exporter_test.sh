@@ -21,9 +21,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-import export_models, grad_modes, grad_regions, proof, pt2_export
+import export_models, grad_modes, proof, pt2_export
 from grad_modes import MODELS, Residual, inputs
-from grad_regions import Unexportable
+from package import Unexportable, grad_regions
 from pt2_export import write_archive
 from shipped_models import Model
 

@@ -1,7 +1,7 @@
 """Which dimension of each input holds the samples: told, or found by building the inputs of two batches."""
 import torch
 
-from grad_regions import Unexportable
+from package import Unexportable
 
 REMEDY = ("let FUNCTION take the batch size (def my_model(batch=4)), or return the dimensions as a third value: "
           "(module, inputs, {\"tokens\": 0, \"positions\": 1})")

@@ -12,7 +12,7 @@ from torch import nn
 from torch.export.graph_signature import InputKind
 from torch.utils import _pytree as pytree
 
-from grad_regions import Unexportable
+from package import Unexportable
 
 SEED = 0  # of random operators, the same before both runs
 

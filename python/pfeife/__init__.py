@@ -9,9 +9,10 @@
 
 from typing import Any
 
+from ._capture import Unexportable
 from ._config import Cluster, Model, cluster, cluster_names, layers, model, uniform_cluster
 from ._core import ConfigError, RuntimeFault
-from ._plan import Infeasible, Judgement, Plan, Price, Pricer, certify, load_plan, plan, sweep
+from ._plan import Infeasible, Judgement, Plan, Price, Pricer, capture, certify, load_plan, plan, sweep
 from ._schedule import Schedule, families, schedule
 from ._trace import Trace
 
@@ -38,6 +39,8 @@ __all__ = [
     "RuntimeFault",
     "Schedule",
     "Trace",
+    "Unexportable",
+    "capture",
     "certify",
     "cluster",
     "cluster_names",

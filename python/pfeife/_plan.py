@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Union
 
 import numpy as np
 
-from . import _core
+from . import _config, _core
 from ._config import Asked, PathLike
 from ._schedule import Schedule
 from ._trace import Trace
@@ -51,6 +51,7 @@ class Plan:
         a smaller estimate; None = not known. gap: how far the step is above it, a share.
     peaks, limits: [rank] bytes, estimated; what a device has less its reserve.
     cuts: indices of layers, each the last one before a cut. cut_modules: their names. rank_of_stage: [stage].
+    capture: of a module, what was captured of it (pfeife.capture); else None.
     record: every figure of the table and the report, as case.json has it (configs/reference/results.md).
     """
 
@@ -70,6 +71,7 @@ class Plan:
         self.limits = np.array(self._one.limits, dtype=np.int64)
         self.bound: float | None = core.bound
         self.bound_covers: str = core.bound_covers
+        self.capture: Any = None
 
     @property
     def step(self) -> float:
@@ -183,30 +185,91 @@ def _infeasible(core: _core.Planned) -> Infeasible:
     return Infeasible("\n".join(lines), helps, record)
 
 
+def capture(
+    module: Any,
+    *args: Any,
+    loss: Callable[[Any, Any], Any] | None = None,
+    microbatches: int = 1,
+    batch_dims: Mapping[str, int | None] | None = None,
+    **kwargs: Any,
+) -> Any:
+    """A torch.nn.Module's training of one microbatch as a graph: program, archive, parameters. plan() takes it, too.
+
+    args, kwargs: of forward, for the batch of one step, as the data loader gives it; on any device, `meta` included. Nothing is
+        computed, and of the module nothing is changed.
+    loss: called with what forward returns and the batch (kwargs, args, or the only argument). Absent, forward returns the
+        loss: itself, as its first value, or as `loss` of a dict or an object. Arguments that forward does not have are for
+        the loss alone.
+    microbatches: into how many the batch is split. batch_dims: {"tokens": 1, "positions": None}, the dimension of an
+        input's samples; absent, the first of all inputs that are as long there as most are. None = each microbatch gets it whole.
+    Errors: Unexportable with the line of the model and what to do.
+    """
+    from ._capture.capture import Capture
+
+    return Capture(module, args, kwargs, loss=loss, microbatches=microbatches, batch_dims=batch_dims)
+
+
+def _captured(model: Any, batch: Any, **given: Any) -> Any:
+    if isinstance(batch, Mapping):
+        return capture(model, **batch, **given)
+    return capture(model, *(batch if isinstance(batch, (tuple, list)) else (batch,)), **given)
+
+
+def _is_module(model: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(model, torch.nn.Module)
+
+
 def plan(
     model: Any,
-    cluster: Any,
+    batch: Any = None,
+    cluster: Any = None,
     *,
+    loss: Callable[[Any, Any], Any] | None = None,
+    batch_dims: Mapping[str, int | None] | None = None,
     threads: int | None = None,
     progress: Progress = False,
     **request: Any,
 ) -> Plan:
-    """Chooses cuts, schedule and order together.
+    """Chooses cuts, schedule and order together: plan(model, cluster, ...), or of a module plan(module, batch, cluster, ...).
 
     model: a file, bytes, pfeife.model(...) or pfeife.layers(...). cluster: a name, a file, pfeife.cluster({...}).
+        A torch.nn.Module, on any device, `meta` included.
+    batch: for a module, that of one step as the data loader gives it (with `parallel`, of one replica): a dict gives the
+        arguments of forward by name, a tuple or list in order, all else is the only one. microbatches=16 splits it.
+    loss, batch_dims: as of capture(). The plan keeps what was captured as `capture`.
     request: every key of a config by its own name (configs/REFERENCE.md), those of `training`, `plan` and `simulation`
         also by themselves: devices=4, microbatches=8, precision="tf32", families=["1f1b"], recompute="none",
         launch_overhead="5 us", parallel={"dp": 2}, plan={"devices": [1, 0]}.
     threads: absent, all cores. progress: True, or called with the share of the search that is done.
 
     Other threads run meanwhile, and may plan, too; equal requests give equal plans. Ctrl-C ends the call at once.
-    Errors: ConfigError for what cannot be asked for; Infeasible if nothing fits, with what would help.
+    Errors: ConfigError for what cannot be asked for; Infeasible if nothing fits, with what would help; Unexportable of a
+    module, with its line and what to do.
     """
+    taken = None
+    if _is_module(model):
+        microbatches = request.get("microbatches")
+        if not isinstance(microbatches, int):
+            raise _core.ConfigError("microbatches: into how many a step's batch is split, microbatches=16")
+        taken = _captured(model, batch, loss=loss, batch_dims=batch_dims, microbatches=microbatches)
+        model = _config.model(taken.archive, name=type(model).__name__)
+    elif cluster is None:
+        cluster, batch = batch, None
+    if cluster is None:
+        raise _core.ConfigError("cluster: the devices to plan for, a name or a file; " + ", ".join(_config.cluster_names()))
+    if taken is None and not (batch is loss is batch_dims is None):
+        raise _core.ConfigError("batch, loss and batch_dims belong to a torch.nn.Module; an archive holds its loss")
     asked = Asked(model, cluster, request)
-    core = asked(_core.plan, asked.text, "", asked.names, _threads(threads), _shown(progress))
+    try:
+        core = asked(_core.plan, asked.text, "", asked.names, _threads(threads), _shown(progress))
+    except _core.ConfigError as error:
+        raise (taken.placed(error) if taken else error) from None
     if not core.found:
         raise _infeasible(core)
-    return Plan(core, asked.keep)
+    found = Plan(core, asked.keep)
+    found.capture = taken
+    return found
 
 
 def load_plan(folder: PathLike, threads: int | None = None) -> Plan:

@@ -117,7 +117,7 @@ def count_small(builders, name, out, again):
 def count_shipped(name):
     """Of the models that configs/models has: too large to run, so on tensors without contents."""
     import shipped_models
-    from pt2_export import fake_like, masks_as_in_eager_mode, with_fake_weights
+    from pt2_export import without_contents, masks_as_in_eager_mode, with_fake_weights
 
     eager = name.endswith("_eager")
     shipped_models.ATTENTION = "eager" if eager else "sdpa"
@@ -126,8 +126,8 @@ def count_shipped(name):
         module, inputs = entry.build(max(BATCH, entry.microbatch))
     with FakeTensorMode(allow_non_fake_inputs=True), masks_as_in_eager_mode():
         with_fake_weights(module)
-        inputs = ({key: fake_like(value) for key, value in inputs.items()} if isinstance(inputs, dict)
-                  else tuple(fake_like(value) for value in inputs))
+        inputs = ({key: without_contents(value) for key, value in inputs.items()} if isinstance(inputs, dict)
+                  else tuple(without_contents(value) for value in inputs))
         return run_module(module.train(), inputs, real=False)
 
 

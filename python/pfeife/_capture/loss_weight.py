@@ -6,7 +6,7 @@ import torch
 from torch.export.graph_signature import InputKind
 from torch.utils import _pytree as pytree
 
-from grad_regions import Unexportable
+from .errors import Unexportable
 
 NAME = "loss_weight"
 LOSSES = ("cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss2d")
@@ -20,7 +20,7 @@ def position(program: torch.export.ExportedProgram) -> int | None:
     return made.get(NAME) if isinstance(made, Mapping) else getattr(made, NAME, None)
 
 
-def is_number(value) -> bool:
+def is_number(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.numel() == 1
 
 

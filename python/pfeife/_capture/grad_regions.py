@@ -8,9 +8,9 @@ subgraphs. Not here: torch.cond and others whose subgraphs depend on values, whi
 import contextlib
 import dataclasses
 import operator
-import re
 import traceback
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from typing import Any
 from unittest import mock
 
 import torch
@@ -21,23 +21,15 @@ from torch.autograd.function import _SingleLevelFunction
 from torch.export.graph_signature import InputKind
 from torch.nn.modules._functions import BackwardHookFunction
 
+from .errors import Unexportable, where, where_recorded, with_text
+
 aten = torch.ops.aten
 HIGHER_ORDER = torch.ops.higher_order
 
 
-class Unexportable(Exception):
-    """A model whose archive would train in another way; the text says what to do."""
-
-
-TORCH = str(Path(torch.__file__).parent)
-
-
 def place_in_the_model() -> str:
-    """FILE:LINE of the innermost call that is neither torch's nor of this file."""
-    for frame in reversed(traceback.extract_stack()):
-        if not frame.filename.startswith(TORCH) and frame.filename not in (__file__, mock.__file__):
-            return f"{frame.filename}:{frame.lineno}"
-    return "the model"
+    """FILE:LINE of the innermost call that is neither torch's nor of this package."""
+    return where(traceback.extract_stack()) or "the model"
 
 
 def add_note(notes: list[str], note: str) -> None:
@@ -51,7 +43,7 @@ def note_checkpoint(notes: list[str]) -> None:
 
 
 @contextlib.contextmanager
-def recorded_as_it_trains(notes: list[str]):
+def recorded_as_it_trains(notes: list[str]) -> Iterator[None]:
     """While it holds, torch.export records what backward will do; what it cannot record raises Unexportable.
 
     inference_mode is recorded as no_grad. torch.utils.checkpoint calls its function. It and a torch.autograd.Function without
@@ -60,10 +52,13 @@ def recorded_as_it_trains(notes: list[str]):
 
     original_apply = torch._C._FunctionBase.__dict__["apply"]
 
-    def apply(function, *arguments):
+    def apply(function: Any, *arguments: Any) -> Any:
         takes_gradient = torch.is_grad_enabled() and any(isinstance(one, torch.Tensor) and one.requires_grad
                                                          for one in arguments)
         is_checkpoint = function is torch.utils.checkpoint.CheckpointFunction
+        if takes_gradient and not is_checkpoint and function.__module__.startswith("torch._higher_order_ops"):
+            raise Unexportable(f"{place_in_the_model()}: control flow on values of tensors ({function.__name__}): a graph holds one "
+                               "way only. Compute both and choose by torch.where")
         if takes_gradient and not is_checkpoint:
             raise Unexportable(
                 f"{place_in_the_model()} calls {function.__module__}.{function.__qualname__}, a torch.autograd.Function"
@@ -82,17 +77,17 @@ def recorded_as_it_trains(notes: list[str]):
             checkpointed, _, *inputs = arguments
             return checkpointed(*inputs)
 
-    def without_recomputation(*_, **__):
+    def without_recomputation(*_: Any, **__: Any) -> Iterator[None]:
         note_checkpoint(notes)
         yield
 
-    def enter_inference_mode(self):
+    def enter_inference_mode(self: Any) -> None:
         self._gradients = torch.set_grad_enabled(not self.mode)
 
-    def exit_inference_mode(self, *error):
+    def exit_inference_mode(self: Any, *error: Any) -> None:
         self._gradients.__exit__(*error)
 
-    def register_hook(*_):
+    def register_hook(*_: Any) -> None:
         raise Unexportable(f"{place_in_the_model()} registers a hook on a gradient, which an archive cannot hold; scale the "
                            "gradient by operators instead, e.g. x * a + (x * (1 - a)).detach()")
 
@@ -123,11 +118,11 @@ def refuse_untraced(program: torch.export.ExportedProgram) -> None:
                                "(use .detach()) or torch.autograd.grad")
 
 
-def schema_arguments(node: fx.Node):
+def schema_arguments(node: fx.Node) -> Iterator[tuple[Any, list[fx.Node]]]:
     """(schema's argument, nodes that are given for it) of an operator's call."""
     schema = getattr(node.target, "_schema", None)
     for i, formal in enumerate(schema.arguments if schema else []):
-        given = []
+        given: list[fx.Node] = []
         fx.node.map_arg(node.args[i] if i < len(node.args) else node.kwargs.get(formal.name), given.append)
         yield formal, given
 
@@ -141,7 +136,7 @@ def makes_floats(node: fx.Node) -> bool:
 class GradientFlow:
     """Which nodes of a graph may need a gradient, and which share a storage; more rather than fewer of both."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.needing: set[fx.Node] = set()
         self._storage: dict[fx.Node, list[fx.Node]] = {}
 
@@ -182,11 +177,8 @@ def written_argument(node: fx.Node) -> fx.Node | None:
 
 def place_of(block: fx.GraphModule) -> str:
     """FILE:LINE in the model of the first operator of the block."""
-    for node in block.graph.nodes:
-        for file, line in reversed(re.findall(r'File "(.*)", line (\d+)', node.meta.get("stack_trace") or "")):
-            if not file.startswith(TORCH):
-                return f"{file}:{line}"
-    return "the model"
+    places = (where_recorded(node.meta.get("stack_trace") or "") for node in block.graph.nodes)
+    return next((one for one in places if one), "the model")
 
 
 class Inliner:
@@ -225,7 +217,7 @@ class Inliner:
                 delattr(self.module, node.target)
                 self.graph.erase_node(node)
 
-    def inline(self, owner: fx.GraphModule, region: fx.Node, outer, enabled: bool) -> list:
+    def inline(self, owner: fx.GraphModule, region: fx.Node, outer: Callable[[fx.Node], Any], enabled: bool) -> list:
         """The region's results as nodes of the graph. `outer` gives the graph's node for one of the region's arguments."""
         block_at = 1 if region.target is HIGHER_ORDER.wrap_with_set_grad_enabled else 4
         block = getattr(owner, region.args[block_at].target)
@@ -248,8 +240,8 @@ class Inliner:
         if not any(node.op == "call_function" for node in block.graph.nodes):
             return
         if region.args[2]:
-            raise Unexportable(f"{place_of(block)}: a torch.autocast block. An archive holds a model in its own precision; export "
-                               "without torch.autocast and set training.precision of the experiment (bf16_amp, fp16_amp)")
+            raise Unexportable(f"{place_of(block)}: a torch.autocast block. A graph holds a model in its own precision; leave "
+                               "torch.autocast out and plan with training.precision bf16_amp or fp16_amp")
         add_note(self.notes, f"{place_of(block)}: a torch.autocast block that is switched off (enabled=False, or its device is not "
                              "here). The archive does not hold it: under training.precision bf16_amp or fp16_amp its operators "
                              "are cast as all others")
@@ -306,3 +298,23 @@ def inline_regions(program: torch.export.ExportedProgram, notes: list[str]) -> N
         if isinstance(made, fx.Node):
             spec.arg = dataclasses.replace(spec.arg, name=made.name)
     program.graph_module.recompile()
+
+
+def refuse_written_inputs(program: torch.export.ExportedProgram) -> None:
+    flow = GradientFlow()
+    inputs = set(program.graph_signature.user_inputs)
+    for node in program.graph.nodes:
+        flow.add(node, enabled=False)
+        for formal, given in schema_arguments(node):
+            if formal.alias_info is None or not formal.alias_info.is_write:
+                continue
+            for one in (other for value in given for other in flow.sharing(value)):
+                if one.op == "placeholder" and one.name in inputs and storage(one) == storage(given[0]):
+                    place = where_recorded(node.meta.get("stack_trace") or "")
+                    raise Unexportable(f"{with_text(place) or 'the model'}\n  {node.target} writes into the batch's {one.name!r}, which other microbatches and "
+                                       "the data loader may share. Write into a copy: x = x.clone()")
+
+
+def storage(node: fx.Node) -> int | None:
+    made = node.meta.get("val")
+    return made.untyped_storage()._cdata if isinstance(made, torch.Tensor) else None

@@ -1,0 +1,206 @@
+"""A step's arguments as the graph's inputs: names of the tensors, their batch dimensions, and the way back."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import keyword
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from .errors import Unexportable
+
+Path = tuple  # of the keys that lead to a value: ("labels",), ("inputs", "tokens"), ("boxes", 0)
+PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device)
+
+
+def children(value: Any) -> dict[Any, Any] | None:
+    """What a dict, dataclass, list or tuple holds; None of other values."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if hasattr(value, field.name)}
+    if isinstance(value, (tuple, list)):
+        return dict(enumerate(value))
+    return None
+
+
+def flat(value: Any, path: Path = ()) -> dict[Path, Any]:
+    inner = children(value)
+    if inner is None:
+        if not isinstance(value, (torch.Tensor, *PLAIN)):
+            raise Unexportable(
+                f"{shown(path)} of the batch is a {type(value).__name__}. A batch holds tensors, numbers, texts and None, in "
+                "dicts, lists, tuples and dataclasses"
+            )
+        return {path: value}
+    found: dict[Path, Any] = {}
+    for key, item in inner.items():
+        found.update(flat(item, (*path, key)))
+    return found
+
+
+def rebuilt(value: Any, change: Callable[[Path, Any], Any], path: Path = ()) -> Any:
+    """The value with every leaf changed, in containers of the same kinds."""
+    inner = children(value)
+    if inner is None:
+        return change(path, value)
+    new = {key: rebuilt(item, change, (*path, key)) for key, item in inner.items()}
+    if type(value) is dict:
+        return new
+    if isinstance(value, (tuple, list)):
+        return type(value)(*new.values()) if hasattr(value, "_fields") else type(value)(new.values())
+    other = copy.copy(value)
+    for key, item in new.items():
+        if isinstance(other, Mapping):
+            other[key] = item  # type: ignore[index]
+        else:
+            object.__setattr__(other, key, item)
+    return other
+
+
+def shown(path: Path) -> str:
+    return "".join(f"[{key}]" if isinstance(key, int) else ("." if i else "") + str(key) for i, key in enumerate(path)) or "the value"
+
+
+def names_of(paths: Sequence[Path]) -> list[str]:
+    """A name for each in the graph: identifiers that differ."""
+    names: list[str] = []
+    for path in paths:
+        name = re.sub(r"\W", "_", "_".join(map(str, path)))
+        if not name.isidentifier() or keyword.iskeyword(name):
+            name = "input_" + name
+        while name in names or name == "self":
+            name += "_"
+        names.append(name)
+    return names
+
+
+def arguments_of(module: nn.Module) -> tuple[list[str], bool, bool]:
+    """Names of forward's arguments; whether it takes more by position, and more by name."""
+    parameters = list(inspect.signature(module.forward).parameters.values())
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    kinds = [one.kind for one in parameters]
+    names = [one.name for one in parameters if one.kind in plain]
+    return names, inspect.Parameter.VAR_POSITIONAL in kinds, inspect.Parameter.VAR_KEYWORD in kinds
+
+
+class Batch:
+    """The arguments of one step, as they were when the model was captured.
+
+    names: [input] of the graph. dimensions: [input] the dimension of the samples; None = every microbatch gets it whole.
+    samples: how many.
+    """
+
+    def __init__(self, module: nn.Module, args: tuple, kwargs: Mapping[str, Any], told: Mapping[str, int | None]):
+        self._args, self._kwargs = args, dict(kwargs)
+        self._forward, self._more_by_position, self._more_by_name = arguments_of(module)
+        self._values = self._flat(args, kwargs)
+        self._paths = [path for path, value in self._values.items() if isinstance(value, torch.Tensor)]
+        if not self._paths:
+            raise Unexportable("the batch holds no tensor: pfeife.plan(model, batch, cluster=...) takes what the data loader gives")
+        self.names = names_of(self._paths)
+        self.dimensions = self._dimensions(told)
+        sizes = [self._values[path].shape[at] for path, at in zip(self._paths, self.dimensions) if at is not None]
+        self.samples = sizes[0]
+
+    @property
+    def examples(self) -> list[torch.Tensor]:
+        return [self._values[path] for path in self._paths]
+
+    def _flat(self, args: tuple, kwargs: Mapping[str, Any]) -> dict[Path, Any]:
+        """Arguments by position under their names, so that both ways to give them are one."""
+        named = {self._forward[i] if i < len(self._forward) else f"argument_{i}": one for i, one in enumerate(args)}
+        if twice := set(named) & set(kwargs):
+            raise Unexportable(f"the argument {twice.pop()!r} is given by position and by name")
+        return flat({**named, **kwargs})
+
+    def _dimensions(self, told: Mapping[str, int | None]) -> list[int | None]:
+        known = {name: path for path, name in zip(self._paths, self.names)} | {shown(path): path for path in self._paths}
+        if unknown := [name for name in told if name not in known]:
+            raise Unexportable(f"batch_dims: there is no input {unknown[0]!r}; inputs: {', '.join(map(shown, self._paths))}")
+        given = {known[name]: at for name, at in told.items()}
+        firsts = [self._values[path].shape[0] for path in self._paths if path not in given and self._values[path].dim()]
+        usual = Counter(firsts).most_common(1)[0][0] if firsts else None
+        found = []
+        for path in self._paths:
+            one = self._values[path]
+            at = given[path] if path in given else 0 if one.dim() and one.shape[0] == usual else None
+            if at is not None and not 0 <= at < one.dim():
+                raise Unexportable(f"batch_dims: {shown(path)} {list(one.shape)} has no dimension {at}")
+            found.append(at)
+        sizes = {shown(path): self._values[path].shape[at] for path, at in zip(self._paths, found) if at is not None}
+        if len(set(sizes.values())) != 1:
+            raise Unexportable(
+                f"inputs have different numbers of samples: {sizes}. Say which dimension is the batch: "
+                'batch_dims={"tokens": 1, "positions": None}'
+                if sizes
+                else "no input has a batch dimension"
+            )
+        return found
+
+    def call(self, module_forward: Callable[..., Any], tensors: Sequence[torch.Tensor], loss: Callable | None) -> Any:
+        """What the module (and the loss beside it) makes of these tensors."""
+        by_path = dict(zip(self._paths, tensors))
+
+        def tensor(prefix: Any) -> Callable[[Path, Any], Any]:
+            return lambda path, value: by_path.get((prefix, *path), value)
+
+        names = [self._forward[i] if i < len(self._forward) else f"argument_{i}" for i in range(len(self._args))]
+        args = tuple(rebuilt(value, tensor(name)) for name, value in zip(names, self._args))
+        kwargs = {name: rebuilt(value, tensor(name)) for name, value in self._kwargs.items()}
+        if loss is None:
+            return module_forward(*args, **kwargs)
+        own_args = args if self._more_by_position else args[: len(self._forward)]
+        own_kwargs = kwargs if self._more_by_name else {name: one for name, one in kwargs.items() if name in self._forward}
+        output = module_forward(*own_args, **own_kwargs)
+        return loss(output, (args, kwargs) if args and kwargs else kwargs if not args else args[0] if len(args) == 1 else args)
+
+    def leaves(self, args: tuple, kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
+        """A batch as the graph's inputs, in their order. Unexportable if it is not as the captured one, but for samples."""
+        values = self._flat(args, kwargs)
+        if len(args) == 1 and not kwargs and values.keys() != self._values.keys():
+            inner = args[0]  # the batch itself, as plan() takes it
+            if isinstance(inner, Mapping):
+                values = self._flat((), inner)
+            elif isinstance(inner, (tuple, list)):
+                values = self._flat(tuple(inner), {})
+        if values.keys() != self._values.keys():
+            lacking = [shown(path) for path in self._values if path not in values]
+            unknown = [shown(path) for path in values if path not in self._values]
+            raise Unexportable(
+                "the batch is not as the one that was planned for: it "
+                + " and ".join(
+                    [f"lacks {', '.join(lacking)}"] * bool(lacking) + [f"has {', '.join(unknown)} besides"] * bool(unknown)
+                )
+            )
+        for path, value in self._values.items():
+            if not isinstance(value, torch.Tensor) and (isinstance(values[path], torch.Tensor) or values[path] != value):
+                raise Unexportable(f"{shown(path)} of the batch is {values[path]!r}; the graph holds for {value!r}: plan again")
+        found = [values[path] for path in self._paths]
+        for path, at, example, one in zip(self._paths, self.dimensions, self.examples, found):
+            if not isinstance(one, torch.Tensor):
+                raise Unexportable(f"{shown(path)} of the batch is {one!r}; the graph takes a tensor")
+            fits = one.dim() == example.dim() and all(a == b or d == at for d, (a, b) in enumerate(zip(example.shape, one.shape)))
+            if not fits:
+                open_at = "" if at is None else f", where dimension {at} counts samples"
+                raise Unexportable(
+                    f"{shown(path)} of the batch is {list(one.shape)}; the graph holds for {list(example.shape)}{open_at}: plan again"
+                )
+            if one.dtype != example.dtype:
+                raise Unexportable(f"{shown(path)} of the batch is {one.dtype}; the graph holds for {example.dtype}")
+        counts = {shown(path): one.shape[at] for path, at, one in zip(self._paths, self.dimensions, found) if at is not None}
+        if len(set(counts.values())) != 1:
+            raise Unexportable(f"inputs have different numbers of samples: {counts}")
+        return found
+
+    def split(self, leaves: Sequence[torch.Tensor], sizes: Sequence[int]) -> list[list[torch.Tensor]]:
+        """[microbatch][input]"""
+        parts = [[one] * len(sizes) if at is None else list(one.split(list(sizes), at)) for one, at in zip(leaves, self.dimensions)]
+        return [list(one) for one in zip(*parts)]

@@ -1,0 +1,256 @@
+"""From a module and the batch of a step to the graph of one microbatch: the planner reads it, the executor cuts it.
+
+The module is left as it is; its parameters and inputs are stood in for by tensors without contents on `cpu` while torch.export
+traces, so that a model on `meta`, on a device, of any size gives the same graph. Not here: control flow on values of
+tensors, which a graph does not hold.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import io
+import json
+import logging
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from . import loss_weight
+from .archive import packed, strip_archive
+from .batch import Batch
+from .errors import DATA_DEPENDENT, Unexportable, explained, where_recorded, why_fixed, with_text
+from .grad_regions import inline_regions, recorded_as_it_trains, refuse_hooks, refuse_untraced, refuse_written_inputs
+
+__all__ = ["Capture", "Unexportable"]
+
+
+@contextlib.contextmanager
+def masks_as_in_eager_mode(packed_sequences: bool = False) -> Iterator[None]:
+    """Keeps transformers from building attention masks that only say "all" or "causal".
+
+    In eager mode it passes no mask and `is_causal` instead, which is what allows fused attention; while exporting it
+    cannot look at values and builds the mask, which then goes to every layer.
+    packed_sequences: the batch gives positions, of which it may read where sequences begin.
+    """
+    with contextlib.ExitStack() as patches:
+        masking = sys.modules.get("transformers.masking_utils")
+        replacements: dict[str, Callable[..., Any]] = {"is_torchdynamo_exporting": lambda: False}
+        if not packed_sequences:
+            replacements["find_packed_sequence_indices"] = lambda positions: None
+        for name, replacement in replacements.items():
+            if hasattr(masking, name):
+                patches.enter_context(mock.patch.object(masking, name, replacement))
+        yield
+
+
+def without_contents(tensor: torch.Tensor) -> torch.Tensor:
+    """Of the fake mode in force, on `cpu`."""
+    return torch.empty_like(tensor, device="cpu")
+
+
+def with_fake_weights(module: nn.Module) -> nn.Module:
+    """Replaces parameters and buffers by tensors of the fake mode in force; tied ones stay tied."""
+    fake: dict[int, torch.Tensor] = {}
+    for owner in module.modules():
+        for table in (owner._parameters, owner._buffers):
+            for name, tensor in table.items():
+                if tensor is not None and id(tensor) not in fake:
+                    empty = without_contents(tensor)
+                    is_parameter = isinstance(tensor, nn.Parameter)
+                    fake[id(tensor)] = nn.Parameter(empty, tensor.requires_grad) if is_parameter else empty
+                table[name] = None if tensor is None else fake[id(tensor)]
+    return module
+
+
+@contextlib.contextmanager
+def fake_weights(module: nn.Module) -> Iterator[None]:
+    """The same while it holds."""
+    tables = [table for owner in module.modules() for table in (owner._parameters, owner._buffers)]
+    before = [dict(table) for table in tables]
+    try:
+        with_fake_weights(module)
+        yield
+    finally:
+        for table, own in zip(tables, before):
+            table.update(own)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without torch's own words on stderr, which an exception says, too."""
+    with contextlib.ExitStack() as held:
+        for name in ("torch.fx.experimental.symbolic_shapes", "torch.export._trace"):
+            held.enter_context(mock.patch.object(logging.getLogger(name), "disabled", True))
+        held.enter_context(contextlib.redirect_stderr(io.StringIO()))
+        held.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        yield
+
+
+def loss_of(made: Any) -> Any:
+    """What training needs of what a module returns: its loss, and the weight that it may name."""
+    loss, weight = made, None
+    if isinstance(made, Mapping):
+        loss, weight = made.get("loss"), made.get(loss_weight.NAME)
+    elif hasattr(made, "loss"):
+        loss, weight = made.loss, getattr(made, loss_weight.NAME, None)
+    elif isinstance(made, (tuple, list)) and made:
+        loss = made[0]
+    if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or not loss.is_floating_point():
+        found = f"{list(loss.shape)} of {loss.dtype}" if isinstance(loss, torch.Tensor) else f"a {type(loss).__name__}"
+        raise Unexportable(
+            f"the loss is {found}; it is a scalar: what forward returns, its first value, its `loss`. Give labels to a model that "
+            "computes it with them, or say it beside the model: loss=lambda output, batch: F.cross_entropy(output, batch[\"labels\"])"
+        )
+    return {"loss": loss} if weight is None else {"loss": loss, loss_weight.NAME: weight}
+
+
+def whole_step(module: nn.Module, batch: Batch, loss: Callable | None) -> nn.Module:
+    """The module with the graph's inputs as forward's arguments and the loss as its result, under the same names."""
+    kind = type(module)
+    forward = module.__dict__.get("forward")  # of this object alone
+
+    def step(self: nn.Module, *tensors: torch.Tensor) -> Any:
+        return loss_of(batch.call(forward or kind.forward.__get__(self), tensors, loss))
+
+    kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(name, kinds) for name in ("self", *batch.names)]
+    step.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    whole = copy.copy(module)
+    whole.__dict__ = {key: value for key, value in module.__dict__.items() if key != "forward"}
+    whole.__class__ = type(kind.__name__, (kind,), {"forward": step, "__module__": kind.__module__, "__qualname__": kind.__qualname__})
+    return whole
+
+
+class Capture:
+    """The graph of one microbatch of a module's training, with its loss.
+
+    program: a torch.export.ExportedProgram whose first output is the scalar loss; its weights are the module's own. archive: the bytes that the planner
+    reads. parameters, buffers: by their names in the module the module's own objects; tied names share one.
+    samples: of the batch. microbatch: of the largest microbatch. is_open: whether the graph holds for other sizes.
+    notes: sentences about what is planned in another way than it is written.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        args: tuple,
+        kwargs: Mapping[str, Any],
+        *,
+        loss: Callable | None = None,
+        microbatches: int = 1,
+        batch_dims: Mapping[str, int | None] | None = None,
+    ):
+        self.module = module
+        self.notes: list[str] = []
+        self._batch = Batch(module, args, kwargs, batch_dims or {})
+        self.samples = self._batch.samples
+        if microbatches > self.samples:
+            raise Unexportable(f"a batch of {self.samples} samples has no {microbatches} microbatches; {self.samples} at most")
+        self.microbatch = -(-self.samples // microbatches)
+        refuse_hooks(module)
+        if module._forward_hooks or module._forward_pre_hooks:
+            raise Unexportable("the model itself has forward hooks, which would see a microbatch's tensors; put them on inner modules")
+        self._fixed_because = ""
+        self.program = self._exported(loss)
+        self.is_open = not self._fixed_because
+        self.parameters = dict(module.named_parameters(remove_duplicate=False))
+        self.buffers = dict(module.named_buffers(remove_duplicate=False))
+        self.archive = self._archive()
+        for table in (self.program.state_dict, self.program.constants):
+            table.update({name: one for name, one in {**self.parameters, **self.buffers}.items() if name in table})
+
+    def _exported(self, loss: Callable | None) -> torch.export.ExportedProgram:
+        whole = whole_step(self.module, self._batch, loss)
+        if self.microbatch == 1:
+            self._fixed_because = "it was planned for microbatches of one sample"
+            return self._traced(whole, None)
+        try:
+            return self._traced(whole, torch.export.Dim("batch", min=2, max=max(63, 2 * self.microbatch)))
+        except Unexportable:
+            raise
+        except Exception as error:  # torch has no kind of its own for sizes that are not open
+            is_open_error = error
+        self.notes.clear()
+        try:
+            program = self._traced(whole, None)
+        except Unexportable:
+            raise
+        except Exception as error:  # anything may go wrong in a user's model
+            raise explained(error) from error
+        self._fixed_because = why_fixed(is_open_error)
+        self.notes.append(f"microbatches have {self.microbatch} samples, no more and no fewer: {self._fixed_because}")
+        return program
+
+    def _traced(self, whole: nn.Module, size: Any) -> torch.export.ExportedProgram:
+        at = self._batch.dimensions
+        shapes = None if size is None else tuple({} if d is None else {d: size} for d in at)
+        with contextlib.ExitStack() as held:
+            held.enter_context(quiet())
+            with FakeTensorMode(allow_non_fake_inputs=True):
+                held.enter_context(fake_weights(self.module))
+                examples = [without_contents(one) for one in self._batch.examples]
+                inputs = [one if d is None else one.narrow(d, 0, self.microbatch).clone() for d, one in zip(at, examples)]
+            held.enter_context(masks_as_in_eager_mode("position_ids" in self._batch.names))
+            held.enter_context(recorded_as_it_trains(self.notes))
+            program = torch.export.export(whole, tuple(inputs), dynamic_shapes=shapes, strict=False)
+            refuse_untraced(program)
+            inline_regions(program, self.notes)
+            refuse_written_inputs(program)
+            loss_weight.check(program, self.notes)
+            return program
+
+    def _archive(self) -> bytes:
+        saved = io.BytesIO()
+        torch.export.save(self.program, saved)
+        files = strip_archive(saved.getvalue(), self.module, keep_weights=False)
+        facts: dict[str, Any] = {}
+        if not self.is_open:
+            names = self.program.graph_signature.user_inputs
+            facts["batch_dimensions"] = {name: d for name, d in zip(names, self._batch.dimensions) if d is not None}
+        if (position := loss_weight.position(self.program)) is not None:
+            facts["loss_weight"] = position
+        if facts:
+            files["extra/pfeife.json"] = json.dumps(facts, separators=(",", ":")).encode()
+        return packed(files, "model")
+
+    def leaves(self, *args: Any, **kwargs: Any) -> list[torch.Tensor]:
+        """The tensors of a batch as the graph's inputs, in their order. Unexportable if the graph does not hold for them."""
+        return self._batch.leaves(args, kwargs)
+
+    def split(self, leaves: Sequence[torch.Tensor], microbatches: int) -> list[list[torch.Tensor]]:
+        """[microbatch][input] The samples in order, in parts that differ by one at most. Inputs without samples go to all.
+
+        Unexportable if the graph does not hold for a part's size.
+        """
+        samples = next(one.shape[d] for one, d in zip(leaves, self._batch.dimensions) if d is not None)
+        small, more = divmod(samples, microbatches)
+        sizes = [small + 1] * more + [small] * (microbatches - more)
+        allowed = {self.microbatch} if not self.is_open else range(2, max(63, 2 * self.microbatch) + 1)
+        if wrong := [size for size in sizes if size not in allowed]:
+            only = f"microbatches of {self.microbatch}" if not self.is_open else f"microbatches of 2 to {max(allowed)}"
+            because = f" ({self._fixed_because})" if self._fixed_because else ""
+            raise Unexportable(
+                f"{samples} samples in {microbatches} microbatches make one of {wrong[0]}; the graph holds for {only}{because}. Leave "
+                "unequal batches out (DataLoader: drop_last=True), or plan for this size"
+            )
+        return self._batch.split(leaves, sizes)
+
+    def placed(self, error: Exception) -> Exception:
+        """A mistake that names a node of the graph, with the line of the model that makes it."""
+        said = str(error)
+        if "Symbol('u" in said:  # a size that is not the batch's
+            said = f"{said.split(';')[0]}. {DATA_DEPENDENT}"
+        for node in self.program.graph.nodes:
+            if re.search(rf"\b{re.escape(node.name)}\b", said) and (place := where_recorded(node.meta.get("stack_trace") or "")):
+                return type(error)(f"{said}\n  {node.name}: {with_text(place)}")
+        return error

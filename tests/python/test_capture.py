@@ -1,0 +1,263 @@
+"""From a module to a plan: what is captured equals the module, and what cannot be is refused with its line."""
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+
+import pfeife
+
+torch = pytest.importorskip("torch", reason="torch is not installed here: capture is not tested")
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+DEVICE = dict(peak={"fp32": "1 TFLOP/s"}, memory_bandwidth="1000 TB/s", kernel_overhead="0 us")
+TOKENS, LABELS = torch.arange(32).reshape(8, 4) % 10, torch.arange(8) % 10
+BATCH = {"tokens": TOKENS, "labels": LABELS}
+
+
+class Net(nn.Module):
+    """Its head is its embedding; it has a buffer that is not saved, and statistics that forward writes."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(10, 8)
+        self.layer = nn.Linear(8, 8)
+        self.norm = nn.BatchNorm1d(8)
+        self.dropout = nn.Dropout(0.1)
+        self.head = nn.Linear(8, 10, bias=False)
+        self.head.weight = self.embedding.weight
+        self.register_buffer("scale", torch.full((8,), 2.0), persistent=False)
+
+    def forward(self, tokens, labels=None):
+        x = self.norm(self.dropout(self.layer(self.embedding(tokens)) * self.scale).mean(1))
+        logits = self.head(x)
+        return logits if labels is None else {"loss": F.cross_entropy(logits, labels), "logits": logits}
+
+
+def loss_of(capture, microbatch):
+    torch.manual_seed(1)
+    arguments = iter(microbatch)
+    values = {**capture.program.constants, **capture.parameters, **capture.buffers}
+    given = [values[spec.target] if spec.target else next(arguments) for spec in capture.program.graph_signature.input_specs]
+    made = torch.fx.Interpreter(capture.program.graph_module).run(*given)
+    return made[0]
+
+
+def test_a_graph_computes_what_the_module_computes():
+    net = Net()
+    before = dict(net.named_parameters())
+    capture = pfeife.capture(net, microbatches=2, **BATCH)
+    assert all(net.get_parameter(name) is one for name, one in before.items())
+    assert capture.parameters["head.weight"] is capture.parameters["embedding.weight"] is net.embedding.weight
+    assert capture.buffers["scale"] is net.scale and capture.is_open and capture.microbatch == 4
+    leaves = capture.leaves(**BATCH)
+    assert [one is other for one, other in zip(leaves, (TOKENS, LABELS))] == [True, True]
+    for count in (1, 2, 3):  # of other sizes, too
+        parts = capture.split(leaves, count)
+        assert sum(len(part[0]) for part in parts) == 8 and len(parts) == count
+        for tokens, labels in parts:
+            torch.manual_seed(1)
+            own = net(tokens, labels)["loss"]
+            mine = loss_of(capture, [tokens, labels])
+            assert torch.equal(own, mine)
+            wanted = torch.autograd.grad(own, list(before.values()))
+            got = torch.autograd.grad(mine, list(before.values()))
+            assert all(torch.equal(a, b) for a, b in zip(wanted, got))
+
+
+@dataclasses.dataclass
+class Sample:
+    tokens: torch.Tensor
+    labels: torch.Tensor
+    factor: float = 2.0
+
+
+class OfSamples(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = Net()
+
+    def forward(self, sample):
+        return self.net(sample.tokens, sample.labels)["loss"] * sample.factor
+
+
+def test_batches_of_every_form():
+    net = Net()
+    same = pfeife.capture(net, TOKENS, LABELS, microbatches=2)
+    assert same.archive == pfeife.capture(net, microbatches=2, **BATCH).archive
+    for given in (same.leaves(TOKENS, LABELS), same.leaves(**BATCH), same.leaves(labels=LABELS, tokens=TOKENS), same.leaves(BATCH)):
+        assert given[0] is TOKENS and given[1] is LABELS
+    held = pfeife.capture(OfSamples(), Sample(TOKENS, LABELS), microbatches=2)
+    assert held.program.graph_signature.user_inputs == ("sample_tokens", "sample_labels")
+    for wrong, words in [
+        (Sample(TOKENS, LABELS, 3.0), "sample.factor of the batch is 3.0; the graph holds for 2.0"),
+        (Sample(TOKENS[:, :2], LABELS), r"sample.tokens of the batch is \[8, 2\]; the graph holds for \[8, 4\]"),
+        (Sample(TOKENS, LABELS.float()), "sample.labels of the batch is torch.float32"),
+        (BATCH, "lacks sample.tokens, sample.labels, sample.factor and has tokens, labels besides"),
+    ]:
+        with pytest.raises(pfeife.Unexportable, match=words):
+            held.leaves(wrong)
+
+
+def test_a_loss_beside_the_model_and_a_model_on_meta():
+    with torch.device("meta"):
+        net = Net()
+    inside = pfeife.capture(net, microbatches=2, **BATCH)
+    beside = pfeife.capture(
+        net, microbatches=2, loss=lambda logits, batch: F.cross_entropy(logits, batch["y"]), tokens=TOKENS, y=LABELS
+    )
+    assert net.layer.weight.is_meta and beside.parameters["layer.weight"] is net.layer.weight
+    targets = [[node.target for node in one.program.graph.nodes if node.op == "call_function"] for one in (inside, beside)]
+    assert targets[0] == targets[1]
+    real = pfeife.capture(Net(), microbatches=2, **BATCH)
+    assert real.archive == inside.archive  # a rank that has the weights plans as one that has none
+
+
+# Two layers of w x w for m samples: 2 m w^2 operations forward, as many for each gradient; 1 Top/s.
+def test_times_and_weights_of_a_plan_by_hand():
+    width, samples = 1024, 32
+    module = nn.Sequential(*(nn.Linear(width, width, bias=False) for _ in range(2)))
+    cluster = pfeife.uniform_cluster(
+        2, bandwidth="1000 TB/s", latency="1 ns", gemm_efficiency={"fp32": [["1 MFLOP", 1.0], ["1 TFLOP", 1.0]]}, **DEVICE
+    )
+    plan = pfeife.plan(
+        module,
+        torch.zeros(2 * samples, width),
+        cluster=cluster,
+        loss=lambda output, batch: output.mean(),
+        microbatches=2,
+        cuts=[0],
+        families=["1f1b"],
+        baselines=["1f1b"],
+        launch_overhead="0 us",
+        recompute="none",
+    )
+    events = plan.estimated.events
+    forward = events[events.action == "0F0"]
+    assert (forward.end - forward.start)[0] == pytest.approx(2 * samples * width**2 / 1e12 * 1e9, rel=1e-3)
+    assert [stage["parameters"] for stage in plan.stages] == [["0.weight"], ["1.weight"]]
+    assert plan.stages[0]["inputs"] == ["input"] and plan.capture.parameters["0.weight"] is module[0].weight
+    assert plan.peaks[0] > 4 * 4 * width**2  # weight, gradient, two moments of AdamW
+
+
+def test_modules_need_a_batch_and_archives_have_one(tiny):
+    with pytest.raises(pfeife.ConfigError, match="microbatches"):
+        pfeife.plan(Net(), BATCH, cluster="a100_sxm4_40gb_x8")
+    with pytest.raises(pfeife.ConfigError, match="cluster: the devices to plan for"):
+        pfeife.plan(Net(), BATCH, microbatches=2)
+    with pytest.raises(pfeife.ConfigError, match="belong to a torch.nn.Module"):
+        pfeife.plan(tiny, "a100_sxm4_40gb_x8", devices=2, microbatches=2, loss=max)
+
+
+class Bad(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+
+class Decides(Bad):
+    def forward(self, x):
+        return self.layer(x).mean() if x.sum() > 0 else self.layer(x).sum()  # here
+
+
+class Writes(Bad):
+    def forward(self, x):
+        return self.layer(x.mul_(2)).mean()  # here
+
+
+class LeavesTorch(Bad):
+    def forward(self, x):
+        return self.layer(x).mean() + float(x.numpy()[0, 0])  # here
+
+
+class Conditional(Bad):
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda a: a.sin(), lambda a: a.cos(), (self.layer(x),)).mean()  # here
+
+
+class Casts(Bad):
+    def forward(self, x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return self.layer(x).float().mean()
+
+
+class NoScalar(Bad):
+    def forward(self, x):
+        return self.layer(x)
+
+
+class SizedByValues(Bad):
+    def forward(self, x):
+        return self.layer(x)[x[:, 0] > 0].mean()  # here
+
+
+class Reshapes(Bad):
+    def forward(self, x):
+        return self.layer(x).view(4, 8).mean()
+
+
+class Mean(Bad):
+    def forward(self, x):
+        return self.layer(x).mean()
+
+
+@pytest.mark.parametrize(
+    "kind, words",
+    [
+        (Decides, ["# here", "decides by a value", "torch.where"]),
+        (Writes, ["# here", "'x'", "x.clone()"]),
+        (LeavesTorch, ["# here", "data loader"]),
+        (Conditional, ["# here", "torch.where"]),
+        (Casts, ["torch.autocast", "bf16_amp"]),
+        (NoScalar, ["[s", "8] of torch.float32", "loss=lambda output, batch"]),
+    ],
+)
+def test_what_cannot_be_captured_is_named_with_its_line(kind, words, capfd):
+    with pytest.raises(pfeife.Unexportable) as refused:
+        pfeife.capture(kind(), torch.ones(8, 8), microbatches=2)
+    assert all(word in str(refused.value) for word in words), str(refused.value)
+    if words[0] == "# here":
+        assert f"{__file__}:{kind.forward.__code__.co_firstlineno + 1}" in str(refused.value)
+    assert capfd.readouterr().err == ""
+
+
+def test_what_the_planner_refuses_has_its_line_too():
+    with pytest.raises(pfeife.ConfigError, match=r"index: .*test_capture.py:\d+: return .*# here"):
+        pfeife.plan(SizedByValues(), torch.ones(8, 8), cluster="a100_sxm4_40gb_x8", devices=2, microbatches=2)
+
+
+def test_a_batch_that_cannot_be_open_is_fixed():
+    fixed = pfeife.capture(Reshapes(), torch.ones(8, 8), microbatches=2)
+    assert not fixed.is_open and "sizes that hold for this batch size only" in fixed.notes[0]
+    assert [len(part[0]) for part in fixed.split(fixed.leaves(torch.ones(8, 8)), 2)] == [4, 4]
+    assert [len(part[0]) for part in fixed.split(fixed.leaves(torch.ones(12, 8)), 3)] == [4, 4, 4]
+    with pytest.raises(pfeife.Unexportable, match="6 samples in 2 microbatches make one of 3; the graph holds for microbatches of 4"):
+        fixed.split(fixed.leaves(torch.ones(6, 8)), 2)
+    ones = pfeife.capture(Mean(), torch.ones(4, 8), microbatches=4)
+    assert not ones.is_open and len(ones.split(ones.leaves(torch.ones(3, 8)), 3)) == 3
+
+
+def test_the_batch_dimension():
+    class Sequences(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 8)
+
+        def forward(self, x, positions):
+            return (self.layer(x) + positions).mean()
+
+    x, positions = torch.ones(5, 6, 8), torch.ones(5, 1, 8)
+    capture = pfeife.capture(Sequences(), x, positions, microbatches=2, batch_dims={"x": 1, "positions": None})
+    parts = capture.split(capture.leaves(x, positions), 2)
+    assert [part[0].shape for part in parts] == [(5, 3, 8)] * 2 and all(part[1] is positions for part in parts)
+    with pytest.raises(pfeife.Unexportable, match="batch_dims: there is no input 'y'; inputs: x, positions"):
+        pfeife.capture(Sequences(), x, positions, batch_dims={"y": 1})
+    with pytest.raises(pfeife.Unexportable, match="a batch of 5 samples has no 6 microbatches; 5 at most"):
+        pfeife.capture(Sequences(), x, positions, microbatches=6)
+
+
+def test_the_package_needs_no_torch():
+    program = "import sys; sys.modules['torch'] = None; import pfeife; pfeife.Unexportable; pfeife.capture"
+    subprocess.run([sys.executable, "-c", program], check=True)
