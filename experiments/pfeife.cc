@@ -19,6 +19,7 @@
 #include "planner/cost/stages/recomputed_layers.h"
 #include "planner/inputs/read_layers.h"
 #include "planner/io/cluster/cluster_reader.h"
+#include "planner/io/cluster/mesh_file.h"
 #include "planner/io/cluster/network_reader.h"
 #include "planner/io/experiment/experiment_config.h"
 #include "planner/io/files/atomic_file.h"
@@ -85,7 +86,9 @@ void take_given(Request& request) {
 Request request_of(const Model& model, const Cluster& cluster, const Request& asked) {
   Request request = asked;
   request.model = model.files;
-  if (model.layers) request.model.format = ModelFormat::Table;
+  if (model.layers)
+    request.model.format =
+        asked.model.format == ModelFormat::Mesh ? ModelFormat::Mesh : ModelFormat::Table;
   request.cluster = cluster.file;
   if (request.name.empty())
     request.name = model.layers ? model.layers->name : model.files.file.stem().string();
@@ -115,7 +118,8 @@ class LayersForRequests {
     const Cluster cluster = calibrated(cluster_, request);
     LayersAndWork layers =
         model_.layers
-            ? LayersAndWork{.layers = replicated(*model_.layers, request.replicas, cluster)}
+            ? LayersAndWork{.layers = replicated(cut_as_used(*model_.layers, model_use(request)),
+                                                 request.replicas, cluster)}
             : read_model(request, cluster);
     made_.emplace_back(request, std::make_shared<const LayersAndWork>(std::move(layers)));
     return made_.back().second;
@@ -451,6 +455,23 @@ void save(const Planned& planned, const std::filesystem::path& folder, std::size
   write_plan_folder(folder, plan, priced.costs, *planned.layers);
   if (planned.certificate && contestant == 0)
     write_file(folder / "certificate.txt", certificate_text(*planned.certificate));
+}
+
+/// The chosen mesh of a plan of an architecture.
+static std::optional<MeshRun> mesh_of(const Planned& planned) {
+  if (planned.mesh) return planned.mesh;
+  if (!planned.files || planned.files->model.format != ModelFormat::Mesh) return std::nullopt;
+  return read_mesh_file(planned.files->model.file).run;
+}
+
+Exported export_for(const std::string& framework, const Planned& planned, std::size_t contestant) {
+  const Contestant& exported = planned.contestants.at(contestant);
+  PricedPlan priced = exported.priced();
+  if (!priced.plan.files) priced.plan.files = planned.files;
+  const std::optional<MeshRun> mesh = mesh_of(planned);
+  const MeshRun run = mesh ? *mesh : run_of_pipeline(priced.plan);
+  return export_plan(framework, {priced.plan, *planned.layers, priced.costs, exported.predicted(),
+                                 run, mesh.has_value()});
 }
 
 Judgement certify(const std::filesystem::path& folder, std::size_t threads) {

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "planner/io/files/memory_file.h"
+#include "planner/io/plan/plan_export.h"
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/io/results/results.h"
 #include "planner/ir/basics/error.h"
@@ -208,6 +209,12 @@ void write_timeline(const Trace& trace, const std::filesystem::path& file);
 /// config's `plan: {file: ...}` take. Errors: RuntimeFault with the reason if there is no such
 /// plan.
 void save(const Planned& planned, const std::filesystem::path& folder, std::size_t contestant = 0);
+
+/// One of the contestants in the words of a framework (export_names()): texts of files, and what
+/// could not be carried over. Errors: ConfigError for an unknown framework, and for models that it
+/// cannot be told of.
+Exported export_for(const std::string& framework, const Planned& planned,
+                    std::size_t contestant = 0);
 
 /// What the judge, who shares no code with the search, says of a saved plan.
 struct Judgement {

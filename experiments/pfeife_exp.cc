@@ -15,6 +15,7 @@
 #include "experiments/machine/terminal.h"
 #include "experiments/measure/measure.h"
 #include "experiments/measure/measured_inputs.h"
+#include "experiments/pfeife.h"
 #include "experiments/plans/fit.h"
 #include "experiments/show/accuracy.h"
 #include "experiments/show/calibration.h"
@@ -99,12 +100,14 @@ void print_help(const po::options_description& options) {
   std::cout
       << "Usage: pfeife-exp CONFIG.yaml [OPTION...]\n"
          "       pfeife-exp fits MODEL CLUSTER... [--devices 8,16,64] [--price 2.5]\n"
+         "       pfeife-exp export PLAN --for FRAMEWORK [--out FOLDER]\n"
          "       pfeife-exp compare PLAN TRACES...\n"
          "       pfeife-exp calibrate PLAN TRACES... --out FOLDER\n\n"
          "Plans, estimates, simulates and measures the pipelines that CONFIG.yaml asks for, "
          "prints a table, and writes\n"
          "results/NAME/{results.csv, results.json, report.html} and a folder for each case.\n"
          "fits: does it fit, on how many of which, how fast, at what price (fits --help).\n"
+         "export: a plan in the words of a framework, and what has no words there.\n"
          "compare: a plan beside torch.profiler's traces of a run of it, and why it was slower.\n"
          "Every key of a config is described in configs/REFERENCE.md.\n\n"
       << options << "\nExit codes: 0 fine, 2 wrong input, 3 no case has a plan, 4 a run failed.\n";
@@ -361,6 +364,40 @@ int calibrate(std::vector<std::string> arguments) {
   return 0;
 }
 
+/// `pfeife-exp export PLAN --for FRAMEWORK [--out FOLDER]`
+int export_plan_folder(const std::vector<std::string>& arguments) {
+  po::options_description options("Options");
+  options.add_options()("for", po::value<std::string>()->value_name("FRAMEWORK"),
+                        listed(export_names()).c_str())(
+      "out,o", po::value<std::string>()->value_name("FOLDER"),
+      "where to (default: the plan's folder)")("help", "print this, then stop");
+  const auto found = read_arguments(arguments, options, "plan", "pfeife-exp export");
+  if (found.contains("help")) {
+    std::cout << "Usage: pfeife-exp export PLAN --for FRAMEWORK [--out FOLDER]\n\n"
+                 "PLAN: plan.yaml or its folder. Prints what could not be carried over.\n\n"
+              << options;
+    return 0;
+  }
+  if (!found.contains("plan") || !found.contains("for"))
+    throw ConfigError({}, "which plan, and for what? Usage: pfeife-exp export PLAN --for " +
+                              listed(export_names()));
+  std::filesystem::path folder = found["plan"].as<std::string>();
+  if (!std::filesystem::is_directory(folder)) folder = folder.parent_path();
+  const std::filesystem::path out =
+      found.contains("out") ? std::filesystem::path(found["out"].as<std::string>()) : folder;
+  const Exported exported =
+      export_for(found["for"].as<std::string>(), load_plan(folder, {.threads = 1}));
+  make_folder(out);
+  for (const ExportedFile& file : exported.files) {
+    write_file(out / file.name, file.text);
+    std::cout << (out / file.name).string() << "\n";
+  }
+  if (!exported.lost.empty()) std::cout << "\nnot carried over\n";
+  for (const std::string& sentence : exported.lost)
+    std::cout << wrapped(sentence, output_width(), "  ", "    ");
+  return 0;
+}
+
 /// "8,16,64": numbers from 1 on.
 std::vector<std::int64_t> read_numbers(const std::string& option, const std::string& text) {
   std::vector<std::int64_t> numbers;
@@ -491,6 +528,8 @@ int run(int argc, char** argv) {
   if (argc > 1 && argv[1] == std::string_view("calibrate"))
     return calibrate({argv + 2, argv + argc});
   if (argc > 1 && argv[1] == std::string_view("fits")) return answer_fits({argv + 2, argv + argc});
+  if (argc > 1 && argv[1] == std::string_view("export"))
+    return export_plan_folder({argv + 2, argv + argc});
   if (argc > 1 && argv[1] == std::string_view("compare")) return compare({argv + 2, argv + argc});
   const auto started = std::chrono::steady_clock::now();
   std::optional<CommandLine> line = read_command_line(argc, argv);

@@ -6,6 +6,7 @@
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/files/digest.h"
 #include "planner/ir/request/calibrated.h"
+#include "planner/ir/request/framework.h"
 #include "planner/mesh/replicated_layers.h"
 
 namespace pfeife {
@@ -43,7 +44,10 @@ CaseConfig with_request(CaseConfig config, const Request& request) {
 
 ModelUse model_use(const Request& request) {
   std::string order = request.plan.order == "search" ? "captured" : request.plan.order;
-  if (request.plan.cuts_at == PlanSettings::CutsAt::Blocks) order = kCapturedInBlocks;
+  const Framework* const made_for = framework(request.plan.framework);
+  if (request.plan.cuts_at == PlanSettings::CutsAt::Blocks)
+    order =
+        made_for != nullptr && made_for->between_modules ? kCapturedInModules : kCapturedInBlocks;
   return {.order = std::move(order),
           .precision = request.training.precision,
           .optimizer = request.training.optimizer,
@@ -116,7 +120,8 @@ void Inputs::know(const CaseConfig& pipeline, Layers layers, Cluster cluster) {
   layers.digest = file_digest(pipeline.model.file);
   cluster.file = pipeline.cluster.string(), cluster.digest = file_digest(pipeline.cluster);
   clusters_.insert_or_assign(key_of(pipeline.cluster, pipeline.cluster_set), std::move(cluster));
-  models_.insert_or_assign(model_key(pipeline), LayersAndWork{std::move(layers), {}});
+  models_.insert_or_assign(model_key(pipeline),
+                           LayersAndWork{cut_as_used(std::move(layers), model_use(pipeline)), {}});
 }
 
 const LayersAndWork& Inputs::model(const CaseConfig& config) {

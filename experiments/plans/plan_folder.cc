@@ -1,36 +1,13 @@
 #include "experiments/plans/plan_folder.h"
 
-#include <algorithm>
-
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/digest.h"
+#include "planner/io/plan/plan_export.h"
 #include "planner/io/plan/plan_file.h"
-#include "planner/io/plan/schedule_csv.h"
-#include "planner/io/plan/split_points.h"
 #include "planner/io/plan/stage_file.h"
-#include "planner/io/plan/torch_script.h"
 
 namespace pfeife {
 namespace {
-
-/// What torch.distributed.pipelining needs to run the plan, or why it cannot.
-void write_for_torch(const std::filesystem::path& folder, const Plan& plan, const Layers& layers) {
-  const char* const name = "schedule_torch.csv";
-  std::string why_not = torch_refusal(layers, plan), schedule;
-  try {
-    schedule = write_schedule(plan.schedule, Reader::Torch);
-  } catch (const ConfigError& error) {
-    if (why_not.empty()) why_not = error.what();
-  }
-  const auto points = split_points(layers, plan.partition);
-  if (why_not.empty()) {
-    write_file(folder / name, schedule);
-    if (std::ranges::all_of(points, [](const SplitPoint& p) { return p.why_not.empty(); }))
-      write_file(folder / "run_in_torch.py", torch_script());
-  }
-  write_file(folder / "split_points.json",
-             split_points_text(layers, plan, why_not.empty() ? name : "", why_not));
-}
 
 /// Puts `to(file)` in the place of each file that there is.
 template <class To>
@@ -73,7 +50,10 @@ void write_plan_folder(const std::filesystem::path& folder, const Plan& plan,
   }
   write_plan(folder, plan);
   write_file(folder / "stages.csv", stages_text(costs, plan.placement));
-  write_for_torch(folder, plan, layers);
+  const Trace none;
+  const MeshRun run = run_of_pipeline(plan);
+  for (const ExportedFile& file : export_plan("torch", {plan, layers, costs, none, run}).files)
+    write_file(folder / file.name, file.text);
 }
 
 }  // namespace pfeife

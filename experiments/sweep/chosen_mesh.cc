@@ -7,7 +7,6 @@
 #include "planner/inputs/read_layers.h"
 #include "planner/io/cluster/mesh_file.h"
 #include "planner/io/files/atomic_file.h"
-#include "planner/io/plan/mesh_export.h"
 #include "planner/ir/request/pipeline.h"
 #include "planner/mesh/mesh_price.h"
 
@@ -36,8 +35,6 @@ std::optional<std::filesystem::path> write_mesh(const ParallelConfig& config,
   write_file(out / "meshes.csv", meshes_csv(answer, network));
   if (!answer.found()) return std::nullopt;
   const MeshRun& run = answer.priced.front().run;
-  write_file(out / "torchtitan.toml", torchtitan_toml(run));
-  write_file(out / "megatron_flags.txt", megatron_flags(run));
   write_mesh_files(out / "mesh", run, network, config.architecture, config.hosts);
   const std::filesystem::path file = out / (config.name + ".yaml");
   write_file(file, pipeline_config(config, run));

@@ -14,9 +14,8 @@ namespace pfeife {
 /// at `parallel`.
 MeshAnswer choose_mesh(const ParallelConfig& config, std::size_t threads, bool quiet);
 
-/// Writes into `out`: meshes.csv; of the chosen mesh, if there is one, torchtitan.toml,
-/// megatron_flags.txt, the folder "mesh", and NAME.yaml, the experiment of its pipeline, whose path
-/// it returns.
+/// Writes into `out`: meshes.csv; of the chosen mesh, if there is one, the folder "mesh"
+/// and NAME.yaml, the experiment of its pipeline, whose path it returns.
 std::optional<std::filesystem::path> write_mesh(const ParallelConfig& config,
                                                 const MeshAnswer& answer,
                                                 const std::filesystem::path& out);

@@ -41,6 +41,7 @@ PlanInputs read_plan_inputs(const Plan& plan, const std::filesystem::path& folde
   };
   const auto& known = linear_orders();
   if (model.format == ModelFormat::Pt2 && plan.linear_order != kCapturedInBlocks &&
+      plan.linear_order != kCapturedInModules &&
       std::ranges::find(known, plan.linear_order) == known.end())
     throw ConfigError({}, "no order of layers is called '" + plan.linear_order + "'");
   PlanInputs inputs;

@@ -14,6 +14,8 @@
 #include "planner/io/model/profile_file.h"
 #include "planner/io/model/pt2_reader.h"
 #include "planner/ir/model/node_order.h"
+#include "planner/ir/model/numbered_module.h"
+#include "planner/ir/request/check.h"
 #include "planner/mesh/mesh_layers.h"
 #include "planner/mesh/replicated_layers.h"
 
@@ -44,6 +46,10 @@ void note_uncosted(const ModelFiles& files, const Graph& graph, Layers& layers) 
                           deciding);
 }
 
+bool in_blocks(const std::string& order) {
+  return order == kCapturedInBlocks || order == kCapturedInModules;
+}
+
 struct OrderedGraph {
   Graph graph;
   std::vector<NodeId> node_order;  ///< empty = as captured
@@ -51,7 +57,7 @@ struct OrderedGraph {
 
 OrderedGraph read_ordered(const ModelFiles& files, const ModelUse& use) {
   Graph graph = read_pt2(files.file, use.microbatch_size);
-  if (use.order == "captured" || use.order == kCapturedInBlocks) return {std::move(graph), {}};
+  if (use.order == "captured" || in_blocks(use.order)) return {std::move(graph), {}};
   std::vector<NodeId> order = linear_order(graph, use.order);
   return {reordered(graph, order), std::move(order)};
 }
@@ -72,8 +78,8 @@ Profile profile_of(const ModelFiles& files, const ModelUse& use, const FactsByPr
 
 Layers grouped(const FactsByPrecision& facts, const std::vector<Profile>& profiles,
                const std::string& order, std::vector<NodeId> node_order) {
-  Layers layers = layers_from_graph(
-      facts, profiles, order == kCapturedInBlocks ? Grouping::Blocks : Grouping::Growth);
+  Layers layers =
+      layers_from_graph(facts, profiles, in_blocks(order) ? Grouping::Blocks : Grouping::Growth);
   layers.order = order;
   layers.node_order = std::move(node_order);
   return layers;
@@ -129,6 +135,25 @@ Layers pipeline_layers(const MeshRun& run, const Network& network) {
   return layers;
 }
 
+Layers cut_as_used(Layers layers, const ModelUse& use) {
+  if (use.order != kCapturedInModules) return layers;
+  Partition borders;
+  bool numbered = false;
+  for (std::size_t l = 0; l + 1 < layers.size(); ++l) {
+    const std::string here = numbered_module(layers.layers[l].module_path);
+    numbered = numbered || !here.empty();
+    if (here != numbered_module(layers.layers[l + 1].module_path) &&
+        layers.layers[l].no_cut_after.empty())
+      borders.cuts.push_back(static_cast<std::int32_t>(l));
+  }
+  if (!numbered || borders.cuts.empty())
+    throw RefusedWish("plan.for", "plan.for: " + layers.name +
+                                      " has no numbered modules (layers.0, h.11), between which "
+                                      "such frameworks cut; leave it out, or use torch");
+  layers.order = use.order;
+  return cut_only_at(borders, std::move(layers));
+}
+
 GraphProfile graph_profile(const ModelFiles& files, const ModelUse& use, const DeviceKind& kind) {
   auto [graph, node_order] = read_ordered(files, use);
   Profile profile = profile_of(files, use, graph, kind);
@@ -180,6 +205,7 @@ Layers read_layers(const ModelFiles& files, const Cluster& cluster, const ModelU
 LayersAndWork read_layers_and_work(const ModelFiles& files, const Cluster& cluster,
                                    const ModelUse& use) {
   LayersAndWork read = read_pipeline(files, use, cluster);
+  read.layers = cut_as_used(std::move(read.layers), use);
   read.layers = replicated(std::move(read.layers), use.replicas, cluster);
   return read;
 }

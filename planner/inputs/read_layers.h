@@ -62,6 +62,10 @@ Layers read_layers(const ModelFiles& files, const Cluster& cluster, const ModelU
 /// ConfigError without a place for a run that cannot be divided.
 Layers pipeline_layers(const MeshRun& run, const Network& network);
 
+/// The layers with no other cuts than their use allows: of plans for frameworks, between numbered
+/// modules. Errors: RefusedWish of plan.for where there are none.
+Layers cut_as_used(Layers layers, const ModelUse& use);
+
 struct LayersAndWork {
   Layers layers;
   std::optional<ModelWork> work;  ///< of an archive

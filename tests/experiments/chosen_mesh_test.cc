@@ -68,17 +68,17 @@ TEST_F(ChosenMesh, IsTheFastestThatFitsAndIsWhatIsExportedAndPlanned) {
   EXPECT_EQ(best.at("fits"), "1");
   EXPECT_THAT(outcome.out, ContainsRegex(" " + best.at("tp") + " +" + best.at("pp") + " +" +
                                          best.at("dp") + " [^\n]*[*]\n"));
-  const std::string toml = read(out / "torchtitan.toml");
-  EXPECT_THAT(toml, HasSubstr("\ntensor_parallel_degree = " + best.at("tp") + "\n"));
-  EXPECT_THAT(toml, HasSubstr("\npipeline_parallel_degree = " + best.at("pp") + "\n"));
-  EXPECT_THAT(toml, HasSubstr("\ndata_parallel_shard_degree = " + best.at("dp") + "\n"));
-  const std::string flags = read(out / "megatron_flags.txt");
-  EXPECT_THAT(flags, HasSubstr("--tensor-model-parallel-size " + best.at("tp") + " "));
-  EXPECT_THAT(flags, HasSubstr("--pipeline-model-parallel-size " + best.at("pp") + " "));
-  EXPECT_THAT(flags, HasSubstr("--micro-batch-size 1 "));
-  EXPECT_THAT(flags, HasSubstr("--global-batch-size 128 "));
   // 128 sequences over dp replicas, one a microbatch.
   const int microbatches = 128 / std::stoi(best.at("dp"));
+  const std::filesystem::path plan =
+      out / ("devices=" + best.at("pp") + ",microbatches=" + std::to_string(microbatches));
+  ASSERT_EQ(run({"export", (plan / "planned").string(), "--for", "megatron", "-o", "flags"}).code,
+            0);
+  const std::string flags = read("flags/megatron_args.sh");
+  EXPECT_THAT(flags, HasSubstr("--tensor-model-parallel-size " + best.at("tp") + "\n"));
+  EXPECT_THAT(flags, HasSubstr("--pipeline-model-parallel-size " + best.at("pp") + "\n"));
+  EXPECT_THAT(flags, HasSubstr("--micro-batch-size 1\n"));
+  EXPECT_THAT(flags, HasSubstr("--global-batch-size 128\n"));
   EXPECT_EQ(result(out, "1f1b", "devices"), best.at("pp"));
   EXPECT_EQ(result(out, "1f1b", "microbatches"), std::to_string(microbatches));
   // Cut anew, the pipeline of the mesh is not slower than with the stages of which it was priced.

@@ -473,7 +473,7 @@ TEST_F(ExperimentConfig, ACalibrationReplacesKeysOfTheDeviceKindsThatItFits) {
 TEST_F(ExperimentConfig, WhatIsForTorchHasCutsBetweenBlocksAndRecomputesNothing) {
   const std::string model = "version: 1\nmodel: model.pt2\ncluster: box.yaml\n";
   const PlanSettings torch = read(model + "plan: {for: torch}\n").cases[0].plan;
-  EXPECT_TRUE(torch.for_torch && torch.cuts_at == PlanSettings::CutsAt::Blocks);
+  EXPECT_TRUE(torch.framework == "torch" && torch.cuts_at == PlanSettings::CutsAt::Blocks);
   EXPECT_EQ(torch.recompute, Recompute::None);
   EXPECT_THAT(resolved_text(read(model + "plan: {cuts_at: blocks}\n").cases[0]),
               HasSubstr(", cuts_at: blocks}\n"));
@@ -481,6 +481,20 @@ TEST_F(ExperimentConfig, WhatIsForTorchHasCutsBetweenBlocksAndRecomputesNothing)
   EXPECT_MESSAGE(error(model + "plan: {for: torch, cuts_at: layers}\n"));
   EXPECT_MESSAGE(error(model + "plan: {cuts_at: blocks, order: search}\n"));
   EXPECT_MESSAGE(error(kSmallest + "plan: {for: torch}\n"));
+}
+
+TEST_F(ExperimentConfig, WhatIsForAFrameworkIsWhatThatRuns) {
+  const std::string model = "version: 1\nmodel: model.pt2\ncluster: box.yaml\n";
+  const CaseConfig megatron = read(model + "plan: {for: megatron}\n").cases[0];
+  EXPECT_THAT(megatron.plan.families, ElementsAre("1f1b", "interleaved_1f1b"));
+  EXPECT_EQ(megatron.plan.recompute, Recompute::None);
+  const std::string text =
+      resolved_text(read(model + "plan: {for: deepspeed}\nbaselines: []\n").cases[0]);
+  EXPECT_EQ(resolved_text(read(text).cases[0]), text);
+  EXPECT_THAT(read(model + "plan: {for: torchtitan}\n").cases[0].plan.families, ElementsAre("all"));
+  EXPECT_MESSAGE(error(model + "plan: {for: megatron, families: [1f1b, looped]}\n"));
+  EXPECT_MESSAGE(error(model + "plan: {for: deepspeed, recompute: blocks}\n"));
+  EXPECT_MESSAGE(error(model + "plan: {for: megatronn}\n"));
 }
 
 TEST_F(ExperimentConfig, WhatTrainingDoesNotSayIsThePlans) {

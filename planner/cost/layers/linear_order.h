@@ -25,6 +25,9 @@ const std::vector<std::string>& linear_orders();
 /// Name of the captured order where a layer is all between two borders of blocks
 /// (Grouping::Blocks): what plan.cuts_at: blocks counts its cuts in.
 inline constexpr const char* kCapturedInBlocks = "captured_in_blocks";
+/// The same with cuts between numbered modules alone (planner/ir/model/numbered_module.h), and
+/// before and after all of them: what plan.for counts its cuts in.
+inline constexpr const char* kCapturedInModules = "captured_in_modules";
 
 /// [position] captured number of the node, by the order's name. O(nodes x nodes ready at a time).
 std::vector<NodeId> linear_order(const Graph& graph, const std::string& name);

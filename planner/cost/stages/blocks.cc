@@ -7,14 +7,11 @@
 #include <tuple>
 
 #include "planner/cost/layers/repetition.h"
+#include "planner/ir/model/numbered_module.h"
 
 namespace pfeife {
 namespace {
 
-bool is_number(const std::string& word) {
-  return !word.empty() &&
-         std::ranges::all_of(word, [](unsigned char c) { return std::isdigit(c); });
-}
 bool is_attention(std::string word) {
   std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
   return word.find("attn") != std::string::npos || word.find("attention") != std::string::npos;
@@ -85,11 +82,11 @@ void add_repeated(const Layers& layers, const std::vector<std::size_t>& values,
 
 }  // namespace
 
-bool in_numbered_module(const Layer& layer) { return !up_to(layer.module_path, is_number).empty(); }
+bool in_numbered_module(const Layer& layer) { return !numbered_module(layer.module_path).empty(); }
 
 std::vector<LayerRange> model_blocks(const Layers& layers) {
   std::vector<std::string> block;  // [layer]
-  for (const Layer& layer : layers.layers) block.push_back(up_to(layer.module_path, is_number));
+  for (const Layer& layer : layers.layers) block.push_back(numbered_module(layer.module_path));
   const bool numbered = std::ranges::any_of(block, [](const auto& path) { return !path.empty(); });
   const std::vector<std::size_t> values = passing(layers);
   std::vector<bool> border(layers.size());  // [layer] behind it

@@ -4,11 +4,19 @@
 
 #include "planner/io/cluster/device_list.h"
 #include "planner/io/experiment/experiment_case.h"
+#include "planner/ir/request/framework.h"
 
 namespace pfeife {
 namespace {
 
 using Wishes = PlanSettings;
+
+/// "pfeife" = none.
+Words<std::string> framework_names() {
+  Words<std::string> words{{"pfeife", ""}};
+  for (const Framework& known : frameworks()) words.push_back({known.name, known.name});
+  return words;
+}
 
 /// Names of schedule families, each once.
 Kind<std::vector<std::string>> family_names(std::vector<std::string> families) {
@@ -118,7 +126,7 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
                        "less than 1 % of the step (in an order that is captured and not given, "
                        "without a profile)");
   cuts_at.value = [value = cuts_at.value](const Wishes& plan) {
-    return plan.for_torch ? YamlValue{} : value(plan);  // `for` says it
+    return plan.framework.empty() ? value(plan) : YamlValue{};  // `for` says it
   };
   return {
       field("families", &Wishes::families,
@@ -159,9 +167,9 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
             "the linear order of an archive's operators, which is what is cut. `depth_first`: what "
             "only a later result needs waits; `least_live`: always what leaves the fewest bytes "
             "alive; `search`: the best of them [is found](open_choices.md)"),
-      field("for", &Wishes::for_torch, word<bool>({{"pfeife", false}, {"torch", true}}),
-            "`torch`: what [torch.distributed.pipelining runs](torch.md): cuts at blocks, nothing "
-            "recomputed"),
+      field("for", &Wishes::framework, word(framework_names()),
+            "only what this [framework](frameworks.md) runs: its cuts, schedules and "
+            "recomputation"),
       cuts_at,
       field("reserve", &Wishes::reserve, memory(),
             "memory of each device that the model may not use")
@@ -196,8 +204,10 @@ void read_plan_settings(const YamlNode& node, const FieldList<PlanSettings>& fie
   node.check_keys(keys.empty() ? fields.keys() : keys);
   fields.read_known(node, plan);
   if (schedule && !file) node.at("cuts");
-  if (!plan.for_torch) return;
+  const Framework* const made_for = framework(plan.framework);
+  if (made_for == nullptr) return;
   if (!node.find("recompute")) plan.recompute = Recompute::None;
+  if (!node.find("families") && !made_for->families.empty()) plan.families = made_for->families;
   if (!node.find("cuts_at")) plan.cuts_at = Wishes::CutsAt::Blocks;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/ir/request/framework.h"
+
 namespace pfeife {
 namespace {
 
@@ -30,7 +32,10 @@ void check_model(const Request& request) {
     refuse("operators", kind + " has times of its own and no operators; leave this out");
   if (request.plan.order != "captured")
     refuse("plan.order", "the layers of " + kind + " have one order; leave this out");
-  if (request.plan.cuts_at == PlanSettings::CutsAt::Blocks)
+  const Framework* const made_for = framework(request.plan.framework);
+  const bool has_modules =
+      model.format == ModelFormat::Mesh && made_for != nullptr && made_for->between_modules;
+  if (request.plan.cuts_at == PlanSettings::CutsAt::Blocks && !has_modules)
     refuse("plan", kind +
                        " has no modules, so no blocks; take an archive, or leave cuts_at and for "
                        "out");
@@ -77,7 +82,7 @@ void check_reference(const PlanSettings& plan) {
       {"receives", plan.receives != usual.receives},
       {"order", plan.order != usual.order},
       {"cuts_at", plan.cuts_at != usual.cuts_at},
-      {"for", plan.for_torch},
+      {"for", !plan.framework.empty()},
       {"as_fast", plan.as_fast != usual.as_fast}};
   for (const auto& [key, wished] : wishes)
     if (wished)
@@ -85,6 +90,40 @@ void check_reference(const PlanSettings& plan) {
                         std::string("plan: search: reference has its own schedules, cuts and "
                                     "effort; leave plan.") +
                             key + " out");
+}
+
+/// The names, "1f1b or interleaved_1f1b".
+template <class Names>
+std::string or_list(const Names& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + std::string(names[i]);
+  return text;
+}
+
+void check_framework(const PlanSettings& plan) {
+  if (plan.framework.empty()) return;
+  const Framework* const known = framework(plan.framework);
+  if (known == nullptr) {
+    std::vector<std::string> names;
+    for (const Framework& one : frameworks()) names.push_back(one.name);
+    refuse("plan.for", "unknown framework '" + plan.framework + "'; use " + or_list(names));
+  }
+  if (plan.cuts_at != PlanSettings::CutsAt::Blocks)
+    refuse("plan.cuts_at", known->title + " cuts a model between its " +
+                               (known->between_modules ? "numbered modules" : "blocks") +
+                               " only; leave plan.cuts_at out");
+  for (const std::string& name : plan.families)
+    if (!known->families.empty() &&
+        std::ranges::find(known->families, name) == known->families.end())
+      refuse("plan.families",
+             known->title + " does not run " + name + "; use " + or_list(known->families));
+  if (std::ranges::find(known->recompute, plan.recompute) == known->recompute.end()) {
+    std::vector<std::string> words;
+    for (const Recompute one : known->recompute) words.push_back(to_string(one));
+    refuse("plan.recompute", known->title + " cannot recompute by '" + to_string(plan.recompute) +
+                                 "'; use " + or_list(words));
+  }
 }
 
 void check_plan(const PlanSettings& plan) {
@@ -108,10 +147,7 @@ void check_plan(const PlanSettings& plan) {
   if (plan.stages_per_rank.empty())
     refuse("plan.stages_per_rank", "name at least one number of stages a rank");
   const bool at_blocks = plan.cuts_at == PlanSettings::CutsAt::Blocks;
-  if (plan.for_torch && !at_blocks)
-    refuse("plan.cuts_at", "torch cuts a model between its blocks only; leave plan.cuts_at out");
-  if (plan.for_torch && plan.recompute != Recompute::None)
-    refuse("plan.recompute", "the script for torch recomputes nothing; use none");
+  check_framework(plan);
   if (plan.recompute_except_last && plan.recompute == Recompute::None)
     refuse("plan.recompute_except_last", kNothingRecomputed);
   if (at_blocks && plan.order != "captured")

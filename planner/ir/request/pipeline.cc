@@ -1,5 +1,9 @@
 #include "planner/ir/request/pipeline.h"
 
+#include <algorithm>
+
+#include "planner/ir/request/framework.h"
+
 namespace pfeife {
 
 Request pipeline_request(const Request& mesh_request, const MeshRun& run) {
@@ -26,8 +30,15 @@ Request pipeline_request(const Request& mesh_request, const MeshRun& run) {
     plan.stages_per_rank = {1};
     if (interleaved) plan.stages_per_rank.push_back(static_cast<std::size_t>(run.stages_per_rank));
   }
-  if (open("plan.recompute", plan.recompute, usual.plan.recompute))
+  const Framework* const made_for = framework(plan.framework);
+  const bool recompute_open = made_for != nullptr
+                                  ? !asked.mesh->given.contains("plan.recompute")
+                                  : open("plan.recompute", plan.recompute, usual.plan.recompute);
+  if (recompute_open)
     plan.recompute = run.recomputation == Recompute::Full ? Recompute::Blocks : run.recomputation;
+  if (recompute_open && made_for != nullptr &&
+      std::ranges::find(made_for->recompute, plan.recompute) == made_for->recompute.end())
+    plan.recompute = Recompute::Full;
   if (open("baselines", request.baselines, usual.baselines)) {
     const Recompute again =
         plan.recompute == Recompute::IfNeeded ? Recompute::None : plan.recompute;

@@ -56,7 +56,8 @@ struct PlanSettings {
   std::string order = "captured";        ///< of an archive's nodes; "search" = is to be found
   std::vector<DeviceId> devices = {};    ///< [rank]; empty = rank r on device r
   bool search_devices = false;           ///< which of them runs which rank is to be found
-  bool for_torch = false;             ///< for: torch, only what torch.distributed.pipelining runs
+  /// for: only what this framework runs (planner/ir/request/framework.h); "" = anything.
+  std::string framework = {};
   std::optional<Bytes> reserve = {};  ///< of every device's memory; absent = as its kind says
   /// Plans that take at most this share longer than the fastest count as fast as it; of these the
   /// one that is least full is taken.

@@ -1,0 +1,97 @@
+// NeMo AutoModel's YAML (0.7 and its main branch of August 2026): the section `distributed` of a
+// recipe, and its batch. Stages are lists of the names that Hugging Face's model has.
+#include "planner/io/plan/exported_stages.h"
+#include "planner/io/plan/plan_writers.h"
+
+namespace pfeife {
+namespace {
+
+constexpr const char* kAutomodelRows = "schedule_automodel.csv";
+
+/// A path in the exported module as one in the model that it wraps as `net`.
+std::string unwrapped(const std::string& path) {
+  return path.starts_with("net.") ? path.substr(4) : path;
+}
+
+std::vector<std::string> modules_of_stage(const ToldPlan& told, const StagesInModules& stages,
+                                          std::size_t s) {
+  std::vector<std::string> names;
+  const std::string list = told.of_architecture ? "model.layers" : unwrapped(stages.list);
+  const auto add_blocks = [&] {
+    for (std::int64_t block = stages.first[s]; block < stages.first[s + 1]; ++block)
+      names.push_back(list + "." + std::to_string(block));
+  };
+  if (told.of_architecture) {
+    if (s == 0) names.emplace_back("model.embed_tokens");
+    add_blocks();
+    if (s + 1 == stages.stages()) names.insert(names.end(), {"model.norm", "lm_head"});
+  } else {
+    add_blocks();
+    for (const std::string& module : stages.others[s]) names.push_back(unwrapped(module));
+  }
+  // Every block reads the angles.
+  if (list == "model.layers") names.emplace_back("model.rotary_emb");
+  return names;
+}
+
+}  // namespace
+
+Exported export_for_automodel(const ToldPlan& told) {
+  Exported made;
+  const char* const title = "NeMo AutoModel";
+  const StagesInModules stages = stages_in_modules(told, title, made.lost);
+  add_common_losses(told, title, made.lost);
+  add_order(told, title, made.lost);
+  add_shared_parameters(told, title, made.lost);
+  const MeshRun& run = told.run;
+  if (placed(told.plan.placement) == Placed::Otherwise)
+    made.lost.emplace_back(
+        "the ranks of the stages: AutoModel puts them in turn, or rank r has r and 2 pp - 1 - r");
+  const RecomputedModules again = recomputed_modules(told, stages);
+  if (again.any && !recomputes_all(again, stages))
+    made.lost.push_back("the stages recompute " + listed(again.blocks) +
+                        " whole blocks: AutoModel has one switch for the model, every block");
+  if (run.zero == 1 || run.zero == 2)
+    made.lost.push_back("ZeRO " + std::to_string(run.zero) + ": FSDP2 divides parameters, too");
+  const bool rows = !says_all_rows(told);
+
+  std::string text = "# A plan for NeMo AutoModel: sections of a recipe.\n" + commented(made.lost);
+  const auto line = [&](const std::string& key, const std::string& value) {
+    text += key + ": " + value + "\n";
+  };
+  const auto number = [&](const std::string& key, std::int64_t value) {
+    line(key, std::to_string(value));
+  };
+  text += "distributed:\n";
+  line("  strategy", "fsdp2");
+  number("  tp_size", run.mesh.size(Axis::Tensor));
+  number("  cp_size", run.mesh.size(Axis::Context));
+  number("  pp_size", run.mesh.size(Axis::Pipeline));
+  number("  ep_size", run.mesh.experts);
+  number("  dp_size", run.mesh.size(Axis::Data));
+  if (run.zero == 0) number("  dp_replicate_size", run.mesh.size(Axis::Data));
+  line("  sequence_parallel", run.sequence_parallel ? "true" : "false");
+  line("  activation_checkpointing", again.any ? "true" : "false");
+  if (told.plan.spec.ranks > 1) {
+    text += "  pipeline:\n";
+    line("    pp_schedule", torch_schedule(told));
+    if (rows) line("    pp_schedule_csv", kAutomodelRows);
+    number("    pp_microbatch_size", run.microbatch_size);
+    text += "    module_fqns_per_model_part:\n";
+    for (std::size_t s = 0; s < stages.stages(); ++s) {
+      std::string names;
+      for (const std::string& name : modules_of_stage(told, stages, s))
+        names += (names.empty() ? "" : ", ") + name;
+      text += "      - [" + names + "]\n";
+    }
+  }
+  text += "step_scheduler:\n";
+  number("  local_batch_size",
+         run.microbatch_size * static_cast<std::int64_t>(told.plan.spec.microbatches));
+  number("  global_batch_size", run.global_batch);
+  made.files.push_back({"automodel.yaml", std::move(text)});
+  if (rows) made.files.push_back({kAutomodelRows, compute_rows(told.plan.schedule)});
+  return made;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,20 @@
+// The writers of the table in plan_export.cc, each in a file of its name.
+#pragma once
+
+#include "planner/io/plan/plan_export.h"
+
+namespace pfeife {
+
+/// split_points.json; where torch.distributed.pipelining can run the plan, schedule_torch.csv and
+/// run_in_torch.py, too.
+Exported export_for_torch(const ToldPlan& told);
+/// megatron_args.sh: flags for Megatron-LM as a bash array.
+Exported export_for_megatron(const ToldPlan& told);
+/// torchtitan_plan.py, a config of a run, and the rows as schedule_torchtitan.csv.
+Exported export_for_torchtitan(const ToldPlan& told);
+/// automodel.yaml, sections of a recipe, and the rows as schedule_automodel.csv.
+Exported export_for_automodel(const ToldPlan& told);
+/// deepspeed_plan.py, which makes a PipelineModule.
+Exported export_for_deepspeed(const ToldPlan& told);
+
+}  // namespace pfeife

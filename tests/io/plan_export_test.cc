@@ -1,0 +1,140 @@
+// Plans in the words of frameworks. Their own parsers read them in tests/export_test.sh.
+#include "planner/io/plan/plan_export.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/ir/basics/error.h"
+#include "planner/ir/request/framework.h"
+#include "tests/support/golden_message.h"
+
+namespace pfeife {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+/// Layers 0 (embedding), 1 to 12 (six blocks of two layers), 13 (head).
+Layers six_blocks() {
+  Layers layers{.name = "six"};
+  const auto add = [&](const std::string& path) {
+    layers.layers.push_back({.name = "n" + std::to_string(layers.size()), .module_path = path});
+  };
+  add("net.model.embed_tokens");
+  for (int block = 0; block < 6; ++block)
+    for (const char* part : {".attn", ".mlp"})
+      add("net.model.layers." + std::to_string(block) + part);
+  add("net.lm_head");
+  layers.parameters = {{.name = "net.model.embed_tokens.weight", .users = {LayerId{0}}},
+                       {.name = "net.lm_head.weight", .users = {LayerId{13}}}};
+  return layers;
+}
+
+/// 1F1B, interleaved where there are more stages than ranks.
+Plan plan_of(std::vector<std::int32_t> cuts, std::size_t ranks) {
+  Plan plan;
+  plan.partition = {std::move(cuts)};
+  const std::size_t stages = plan.partition.stages();
+  plan.spec = {.family = stages > ranks ? "interleaved_1f1b" : "1f1b",
+               .ranks = ranks,
+               .microbatches = 8,
+               .stages_per_rank = stages / ranks};
+  plan.placement = round_robin(stages, ranks);
+  plan.training.microbatch_size = 2;
+  plan.schedule.rows.resize(ranks);
+  return plan;
+}
+
+Exported exported(const std::string& name, const Plan& plan, const Layers& layers = six_blocks()) {
+  return export_plan(name, {plan, layers, {}, {}, run_of_pipeline(plan)});
+}
+
+std::string layout(const Plan& plan) {
+  const std::string text = exported("megatron", plan).files.at(0).text;
+  const std::string flag = "--pipeline-model-parallel-layout '";
+  const std::size_t begin = text.find(flag) + flag.size();
+  return text.substr(begin, text.find('\'', begin) - begin);
+}
+
+// Counted by hand: block b ends with layer 2 b + 2.
+TEST(PlanExport, MegatronsLayoutHasTheBlocksOfEveryStage) {
+  EXPECT_EQ(layout(plan_of({4}, 2)), "Et*2|t*4L");
+  EXPECT_EQ(layout(plan_of({0, 2, 12}, 2)), "E|t|t*5|L");
+  const Exported made = exported("megatron", plan_of({4}, 2));
+  EXPECT_THAT(made.lost, IsEmpty());
+  EXPECT_THAT(made.files.at(0).text,
+              AllOf(HasSubstr("  --num-layers 6\n"), HasSubstr("  --micro-batch-size 2\n"),
+                    HasSubstr("  --global-batch-size 16\n"), Not(HasSubstr("--recompute"))));
+}
+
+TEST(PlanExport, ACutInsideOfABlockIsMovedAndSaid) {
+  const Plan plan = plan_of({5}, 2);  // behind the attention of block 2
+  EXPECT_EQ(layout(plan), "Et*3|t*3L");
+  EXPECT_MESSAGE(exported("megatron", plan).lost.at(0));
+}
+
+TEST(PlanExport, MegatronRecomputesEqualNumbersInAllStages) {
+  const auto text = [](const Plan& plan) { return exported("megatron", plan).files.at(0).text; };
+  Plan plan = plan_of({4}, 2);
+  plan.recomputed.stages = {true, true};
+  EXPECT_THAT(text(plan),
+              HasSubstr("--recompute-method uniform\n  --recompute-num-layers 4\n"));  // the larger
+  plan.recomputed = {.blocks = {{LayerId{1}, LayerId{2}}, {LayerId{5}, LayerId{6}}}};
+  EXPECT_THAT(text(plan), HasSubstr("--recompute-method block\n  --recompute-num-layers 1\n"));
+  EXPECT_THAT(exported("megatron", plan).lost, IsEmpty());
+  plan.recomputed.blocks.push_back({LayerId{7}, LayerId{10}});  // two more, as one piece
+  EXPECT_THAT(text(plan), HasSubstr("--recompute-num-layers 3\n"));
+  EXPECT_THAT(exported("megatron", plan).lost, Contains(HasSubstr("recompute 1 3 blocks")));
+  plan.recomputed = {.blocks = {{LayerId{1}, LayerId{1}}}};
+  EXPECT_THAT(text(plan), HasSubstr("--recompute-granularity selective\n"));
+}
+
+TEST(PlanExport, WhatHasNoWordsThereIsSaid) {
+  Plan plan = plan_of({2, 6, 8}, 2);
+  plan.spec.family = "zbv";
+  plan.placement = v_shape(2);
+  plan.placement.device_of_rank = {DeviceId{1}, DeviceId{0}};
+  plan.recomputed = {.stages = {true, false, false, false}, .except_last = true};
+  for (const char* name : {"megatron", "torchtitan", "automodel", "deepspeed"})
+    for (const std::string& sentence : exported(name, plan).lost) EXPECT_MESSAGE(sentence);
+}
+
+// Interleaved on two ranks, by hand: blocks 0 / 1 and 2 / 3 / 4 and 5.
+TEST(PlanExport, TheOthersNameTheBlocksOfEveryStage) {
+  const Plan plan = plan_of({2, 6, 8}, 2);
+  EXPECT_THAT(exported("torchtitan", plan).files.at(0).text,
+              AllOf(HasSubstr("    [\"tok_embeddings\", *layers(0, 1)],\n    [*layers(1, 3)],\n"),
+                    HasSubstr("    [*layers(4, 6), \"norm\", \"lm_head\"],\n")));
+  EXPECT_THAT(exported("automodel", plan).files.at(0).text,
+              HasSubstr("- [model.layers.1, model.layers.2, model.rotary_emb]\n"));
+  // The embedding is layer 0, block b is b + 1.
+  EXPECT_THAT(exported("deepspeed", plan_of({0, 8}, 3)).files.at(0).text,
+              HasSubstr("FIRST_LAYERS = [0, 1, 5]"));
+}
+
+TEST(PlanExport, ModelsWithoutOneListOfBlocksAreRefused) {
+  const auto said = [](const std::string& name, const Layers& layers) -> std::string {
+    try {
+      exported(name, plan_of({4}, 2), layers);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  Layers layers = six_blocks();
+  layers.layers[12].module_path = "net.decoder.layers.0";
+  EXPECT_MESSAGE(said("megatron", layers));
+  for (Layer& layer : layers.layers) layer.module_path = "";
+  EXPECT_MESSAGE(said("megatron", layers));
+  EXPECT_MESSAGE(said("megatorn", layers));
+}
+
+TEST(PlanExport, EveryFrameworkHasAWriter) {
+  for (const Framework& known : frameworks()) EXPECT_THAT(export_names(), Contains(known.name));
+}
+
+}  // namespace
+}  // namespace pfeife
