@@ -281,11 +281,110 @@ def check_deepspeed():
         assert module.CONFIG["gradient_accumulation_steps"] > 0
 
 
+def chakra_messages():
+    """Messages of Chakra's schema as far as traces have them, described here."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    kinds = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="et.proto", package="chakra", syntax="proto3")
+
+    def message(name, *fields):
+        made = file.message_type.add(name=name)
+        for field, number, kind, *rest in fields:
+            repeated = "repeated" in rest
+            added = made.field.add(name=field, number=number, type=getattr(kinds, f"TYPE_{kind}"),
+                                   label=kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL)
+            if kind == "MESSAGE":
+                added.type_name = ".chakra.Attribute"
+            if name == "Attribute" and number > 1:
+                added.oneof_index = 0
+        if name == "Attribute":
+            made.oneof_decl.add(name="value")
+
+    message("Attribute", ("name", 1, "STRING"), ("int32", 7, "INT32"), ("int64", 9, "INT64"), ("uint64", 13, "UINT64"),
+            ("truth", 27, "BOOL"), ("text", 29, "STRING"))
+    message("Metadata", ("version", 1, "STRING"))
+    message("Node", ("id", 1, "UINT64"), ("name", 2, "STRING"), ("type", 3, "INT32"), ("data_deps", 5, "UINT64", "repeated"),
+            ("duration", 7, "UINT64"), ("attributes", 10, "MESSAGE", "repeated"))
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return [message_factory.GetMessageClass(pool.FindMessageTypeByName(f"chakra.{name}")) for name in ("Metadata", "Node")]
+
+
+def chakra_nodes(content):
+    """Length, message, length, message: the metadata, then nodes."""
+    from google.protobuf.internal.decoder import _DecodeVarint32
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    metadata, node = chakra_messages()
+    found, at = [], 0
+    while at < len(content):
+        size, at = _DecodeVarint32(content, at)
+        assert at + size <= len(content)
+        found.append((node if found else metadata).FromString(content[at : at + size]))
+        at += size
+    assert found[0].version and not any(len(UnknownFieldSet(one)) for one in found)
+    return found[1:]
+
+
+def check_chakra():
+    COMPUTE, SEND, RECEIVE = 4, 5, 6
+    for plan in plans("chakra"):
+        rows = (plan / "schedule.csv").read_text().splitlines()
+        sent, received = {}, {}
+        traces = [chakra_nodes((plan / f"plan.{rank}.et").read_bytes()) for rank in range(len(rows))]
+        for rank, (nodes, row) in enumerate(zip(traces, rows)):
+            assert [node.name for node in nodes] == row.split(",")
+            assert [node.id for node in nodes] == list(range(len(nodes)))
+            last = None
+            for node in nodes:
+                has = {one.name: getattr(one, one.WhichOneof("value")) for one in node.attributes}
+                assert has["is_cpu_op"] is False
+                assert all(need < node.id for need in node.data_deps)
+                if node.type == COMPUTE:
+                    assert last is None or last in node.data_deps
+                    last = node.id
+                    continue
+                own, other, ends = ("comm_src", "comm_dst", sent) if node.type == SEND else ("comm_dst", "comm_src", received)
+                assert has[own] == rank
+                message = (has["comm_src"], has["comm_dst"], has["comm_tag"])
+                assert message not in ends and has["comm_size"] > 0
+                ends[message] = has["comm_size"]
+            assert any(node.duration > 0 for node in nodes if node.type == COMPUTE)
+        assert sent and sent == received
+        # Replayed with messages that take no time, the step is not longer than the plan's, and most of it.
+        done, clocks, at = {}, [0] * len(rows), [0] * len(rows)
+        arrived = {}
+        while any(at[r] < len(nodes) for r, nodes in enumerate(traces)):
+            moved = False
+            for rank, nodes in enumerate(traces):
+                while at[rank] < len(nodes):
+                    node = nodes[at[rank]]
+                    has = {one.name: getattr(one, one.WhichOneof("value")) for one in node.attributes}
+                    message = (has.get("comm_src"), has.get("comm_dst"), has.get("comm_tag"))
+                    if node.type == RECEIVE and message not in arrived:
+                        break
+                    start = max([done[rank, need] for need in node.data_deps], default=0)
+                    if node.type == RECEIVE:
+                        start = max(start, arrived[message])
+                    done[rank, node.id] = start + (node.duration if node.type == COMPUTE else 0)
+                    if node.type == SEND:
+                        arrived[message] = done[rank, node.id]
+                    at[rank] += 1
+                    moved = True
+            assert moved, "the traces wait for one another"
+        step = max(done.values()) * 1000
+        written = int(re.search(r"step: (\d+) ns", (plan / "plan.yaml").read_text())[1])
+        assert 0.8 * written < step <= 1.001 * written, (step, written)
+        assert refused(chakra_nodes, (plan / "plan.0.et").read_bytes()[:-1])
+
+
 CHECKS = {
     "megatron-core": check_megatron,
     "torchtitan": check_torchtitan,
     "nemo-automodel": check_automodel,
     "deepspeed": check_deepspeed,
+    "protobuf": check_chakra,
 }
 for package, check in CHECKS.items():
     if has(package):

@@ -12,7 +12,7 @@ fi
 mkdir -p "$kept"
 pip() { "$python" -m pip "$1" -q --disable-pip-version-check "${@:2}" > "$kept/log" 2>&1; }
 # Without dependencies, of which no parser needs more than this.
-for package in packaging tyro==1.0.17 docstring_parser typeguard typing_extensions pyyaml wheel setuptools \
+for package in packaging tyro==1.0.17 docstring_parser typeguard typing_extensions pyyaml protobuf wheel setuptools \
   megatron-core==0.16.1 torchtitan==0.3.0 nemo-automodel==0.7.0; do
   [[ -e $kept/${package%%=*}/ready ]] && continue
   if ! pip install --no-deps --only-binary :all: --target "$kept/${package%%=*}" "$package"; then
@@ -80,4 +80,6 @@ archive automodel_archive automodel 'families: [zb_greedy], stages_per_rank: 2, 
 mesh automodel_mesh automodel 'zero: 3, stages_per_rank: [1], recompute: none'
 archive deepspeed_archive deepspeed 'recompute: full'
 mesh deepspeed_mesh deepspeed 'zero: 1, stages_per_rank: [1], recompute: none'
+export_plan chakra_archive chakra "$(echo "$folder"/automodel_archive.out/*/planned)"
+export_plan chakra_mesh chakra "$(echo "$folder"/torchtitan_mesh.out/devices*/planned)"
 KEPT=$kept FOLDER=$folder "$python" "$repository/tests/export_test.py"

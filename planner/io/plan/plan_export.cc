@@ -13,7 +13,7 @@ struct PlanWriter {
 constexpr PlanWriter kWriters[] = {
     {"torch", export_for_torch},           {"megatron", export_for_megatron},
     {"torchtitan", export_for_torchtitan}, {"automodel", export_for_automodel},
-    {"deepspeed", export_for_deepspeed}};
+    {"deepspeed", export_for_deepspeed},   {"chakra", export_for_chakra}};
 
 }  // namespace
 

@@ -16,5 +16,7 @@ Exported export_for_torchtitan(const ToldPlan& told);
 Exported export_for_automodel(const ToldPlan& told);
 /// deepspeed_plan.py, which makes a PipelineModule.
 Exported export_for_deepspeed(const ToldPlan& told);
+/// plan.RANK.et: a Chakra execution trace of each rank's step.
+Exported export_for_chakra(const ToldPlan& told);
 
 }  // namespace pfeife
