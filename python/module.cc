@@ -382,6 +382,20 @@ void bind_planned(nb::module_& m) {
           "simulate",
           [](const Planned& p, std::size_t contestant) { return simulate(p, contestant); },
           "contestant"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "export",
+          [](const Planned& p, const std::string& framework, std::size_t contestant) {
+            Exported exported;
+            {
+              nb::gil_scoped_release free;
+              exported = export_for(framework, p, contestant);
+            }
+            std::vector<std::pair<std::string, nb::bytes>> files;
+            for (const ExportedFile& file : exported.files)
+              files.emplace_back(file.name, nb::bytes(file.text.data(), file.text.size()));
+            return std::pair(std::move(files), std::move(exported.lost));
+          },
+          "framework"_a, "contestant"_a)
       .def("save", &save, "folder"_a, "contestant"_a, nb::call_guard<nb::gil_scoped_release>());
 }
 

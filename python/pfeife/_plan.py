@@ -43,6 +43,17 @@ class Judgement(NamedTuple):
     text: str
 
 
+class Exported(NamedTuple):
+    """A plan in the words of a framework."""
+
+    text: str  #: of the first file
+    lost: list[str]  #: what could not be carried over
+    files: dict[str, bytes]  #: by their names
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class Plan:
     """A plan, beside the baselines that it is compared with. In a notebook: table, timeline, memory.
 
@@ -143,6 +154,20 @@ class Plan:
         pfeife-run, pfeife-schedule and load_plan() take the folder.
         """
         self._core.save(Path(folder), self._number)
+
+    def export(self, framework: str, folder: PathLike | None = None) -> Exported:
+        """The plan in the words of a framework: megatron, torchtitan, automodel, deepspeed, torch, chakra.
+
+        What it has no words for is in `lost`. folder: the files are written there. A plan that was made with
+        `plan={"for": "megatron"}` has what Megatron-LM runs alone (configs/reference/frameworks.md).
+        Errors: ConfigError of a model that the framework cannot be told of.
+        """
+        files, lost = self._core.export(framework, self._number)
+        if folder is not None:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            for name, content in files:
+                (Path(folder) / name).write_bytes(content)
+        return Exported(files[0][1].decode("utf-8", "replace"), lost, dict(files))
 
     def certify(self, threads: int | None = None) -> Judgement:
         """Has the proof of the bound checked. Errors: ConfigError, also where there is none."""

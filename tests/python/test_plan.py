@@ -152,6 +152,20 @@ def test_bytes_and_dictionaries_stand_for_files(tmp_path, tiny):
     assert pfeife.plan(tiny, cluster, microbatches=2, **QUICK).step > of_file.step
 
 
+def test_in_the_words_of_a_framework(tmp_path, configs):
+    ask = dict(devices=4, microbatches=8, precision="bf16_amp", iterations=1, baselines=[], engines=["estimate"])
+    plan = pfeife.plan(configs / "models" / "llama2_7b.pt2", "a100_sxm4_80gb_x8", plan={"for": "megatron"}, **ask)
+    exported = plan.export("megatron", tmp_path)
+    layout = exported.text.split("layout '")[1].split("'")[0]
+    blocks = [one.strip("EL") for one in layout.split("|")]  # "t*8", "t", ""
+    counts = [int(one[2:] or len(one)) for one in blocks]
+    assert sum(counts) == 32 and len(counts) % 4 == 0 and exported.lost == []
+    assert (tmp_path / "megatron_args.sh").read_text() == exported.text == str(exported)
+    assert set(plan.export("chakra").files) == {f"plan.{rank}.et" for rank in range(4)}
+    with pytest.raises(pfeife.ConfigError, match="did you mean megatron"):
+        plan.export("megatorn")
+
+
 @pytest.mark.parametrize(
     "keywords, words",
     [
