@@ -23,6 +23,7 @@
 #include "planner/io/cluster/network_reader.h"
 #include "planner/io/experiment/experiment_config.h"
 #include "planner/io/files/atomic_file.h"
+#include "planner/io/files/yaml_document.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/io/model/pt2_reader.h"
 #include "planner/io/plan/certificate_file.h"
@@ -221,6 +222,17 @@ Model model_of(Layers layers) {
 
 Cluster load_cluster(const std::filesystem::path& file) {
   return read_cluster(std::filesystem::absolute(file));
+}
+
+std::string changed_cluster(const std::filesystem::path& file,
+                            const std::map<std::string, std::string>& values) {
+  must_exist(file);
+  Replaced replaced;
+  for (const auto& [key, text] : values)
+    replaced.emplace_back(key, YamlDocument::parse(text, key).root().value());
+  std::string text = cluster_text(std::filesystem::absolute(file), replaced);
+  parse_cluster(text, file.string());
+  return text;
 }
 
 Network load_hosts(const std::filesystem::path& file) {

@@ -75,6 +75,11 @@ Model model_of(Layers layers);
 /// A cluster's file (configs/clusters/README.md). Cluster is a plain value; uniform_cluster() makes
 /// a simple one.
 Cluster load_cluster(const std::filesystem::path& file);
+/// The text of such a file with values replaced, as a config's `set` has them: by the paths of
+/// their keys, {"links.nic.bandwidth", "50 GB/s"}, in YAML. Errors: ConfigError, also of what the
+/// cluster then is.
+std::string changed_cluster(const std::filesystem::path& file,
+                            const std::map<std::string, std::string>& values);
 /// Such a file as one of many equal hosts, and a transformer's sizes (configs/architectures): what
 /// a mesh is asked of. Errors: ConfigError.
 Network load_hosts(const std::filesystem::path& file);

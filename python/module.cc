@@ -567,6 +567,7 @@ NB_MODULE(_core, m) {
   bind_schedules(m);
   bind_pricer(m);
   m.def("keys", &request_keys);
+  m.def("changed_cluster", &changed_cluster, "file"_a, "values"_a);
   m.def(
       "results_csv",
       [](const std::vector<std::string>& records) {

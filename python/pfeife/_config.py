@@ -166,6 +166,11 @@ def cluster_names() -> list[str]:
     return sorted(file.stem for file in CLUSTERS.glob("*.yaml"))
 
 
+def text_of(content: Mapping[str, Any]) -> bytes:
+    """A file of what it says."""
+    return "".join(f"{key}: {yaml(value)}\n" for key, value in {"version": 1, **content}.items()).encode()
+
+
 def cluster(source: PathLike | Mapping[str, Any], *, set: Mapping[str, Any] | None = None) -> Cluster:
     """Devices and their links.
 
@@ -176,10 +181,8 @@ def cluster(source: PathLike | Mapping[str, Any], *, set: Mapping[str, Any] | No
     keep = []
     name = ""
     if isinstance(source, Mapping):
-        content = {"version": 1, **source}
-        name = str(content.get("name", "cluster"))
-        text = "".join(f"{key}: {yaml(value)}\n" for key, value in content.items())
-        keep.append(_core.MemoryFile(text.encode()))
+        name = str(source.get("name", "cluster"))
+        keep.append(_core.MemoryFile(text_of(source)))
         file = keep[0].path
     else:
         file = os.fspath(source)
@@ -194,7 +197,15 @@ def cluster(source: PathLike | Mapping[str, Any], *, set: Mapping[str, Any] | No
                 + (f"; did you mean {nearest[0]!r}?" if nearest else "")
                 + f" It is a file, a dictionary, or one of {', '.join(known)}"
             )
-    return Cluster({"file": file, "set": dict(set)} if set else file, name, keep)
+    if set:  # a file of its own, which plans can be saved with
+        try:
+            text = _core.changed_cluster(file, {key: yaml(value) for key, value in set.items()})
+        except _core.ConfigError as error:
+            raise _core.ConfigError(str(error).replace(file, name or file)) from None
+        name = name or Path(file).stem
+        keep.append(_core.MemoryFile(text.encode()))
+        file = keep[-1].path
+    return Cluster(file, name, keep)
 
 
 def uniform_cluster(

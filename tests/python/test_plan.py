@@ -152,6 +152,16 @@ def test_bytes_and_dictionaries_stand_for_files(tmp_path, tiny):
     assert pfeife.plan(tiny, cluster, microbatches=2, **QUICK).step > of_file.step
 
 
+def test_a_changed_cluster_is_saved(tmp_path, tiny):
+    slow = pfeife.cluster("laptop", set={"links.socket.latency": "1 ms"})
+    plan = pfeife.plan(tiny, slow, microbatches=2, **QUICK)
+    plan.save(tmp_path)
+    assert "1 ms" in (tmp_path / "cluster.yaml").read_text()
+    assert pfeife.load_plan(tmp_path).estimated.step == plan.estimated.step
+    with pytest.raises(pfeife.ConfigError, match="links.sockte.*at laptop"):
+        pfeife.cluster("laptop", set={"links.sockte.latency": "1 ms"})
+
+
 def test_in_the_words_of_a_framework(tmp_path, configs):
     ask = dict(devices=4, microbatches=8, precision="bf16_amp", iterations=1, baselines=[], engines=["estimate"])
     plan = pfeife.plan(configs / "models" / "llama2_7b.pt2", "a100_sxm4_80gb_x8", plan={"for": "megatron"}, **ask)
