@@ -375,6 +375,7 @@ std::string report(const Planned& planned) {
   const EvaluatedCase& evaluated = made(planned);
   const Request& request = *evaluated.config;
   ReportInput input{.title = request.name, .cases = {record_of(planned)}};
+  input.beside_files = false;
   const CaseRecord& record = input.cases.front();
   for (const auto& [name, value] :
        {std::pair{"Model", record.model}, std::pair{"Cluster", record.cluster},

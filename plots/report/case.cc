@@ -78,13 +78,13 @@ std::string times_text(const ResultRow& row) {
 }
 
 std::string plan_section(const CaseRecord& report_case, const PlanRecord& plan,
-                         const std::string& timeline, bool best) {
+                         const std::string& timeline, bool best, bool beside_files) {
   const std::string times = times_text(plan.row);
   std::string head = "<b>" + escape(plan.row.plan) + (best ? " ★" : "") + "</b>";
   head += escape(times.empty() ? (plan.reason.empty() ? "no plan" : plan.reason) : times);
   std::string body = term("Schedule", schedule_name(plan.row)) + term("Cuts", cuts_text(plan)) +
                      term("Not possible", times.empty() ? plan.reason : "");
-  if (!times.empty())
+  if (!times.empty() && beside_files)
     body += element("dt", "Files", " class=\"on-screen\"") +
             element("dd", file_links(report_case, plan), " class=\"on-screen\"");
   if (!body.empty()) body = element("dl", body);
@@ -116,7 +116,7 @@ std::string note_list(const std::vector<std::string>& notes) {
 }
 
 std::string case_section(const CaseRecord& report_case, const CaseDrawings& drawings,
-                         std::size_t number, bool open) {
+                         std::size_t number, bool open, bool beside_files) {
   const auto best = best_plan(report_case);
   std::string head = "<b>" + escape(report_case.name) + "</b>";
   head += best ? escape("best: " + report_case.plans[*best].row.plan + ", " +
@@ -173,7 +173,7 @@ std::string case_section(const CaseRecord& report_case, const CaseDrawings& draw
             element("div", front, " class=\"wide\"");
   body += on_screen(more + heading("Plans"));
   for (std::size_t i = 0; i < report_case.plans.size(); ++i)
-    body += plan_section(report_case, report_case.plans[i], timeline(i), best == i);
+    body += plan_section(report_case, report_case.plans[i], timeline(i), best == i, beside_files);
   if (const std::string lost = lost_table(report_case); !lost.empty())
     body += on_screen(element(
         "details", element("summary", "<b>Other schedules</b>" +

@@ -149,7 +149,7 @@ std::string body(const ReportInput& input) {
   for (std::size_t i = 0; i < input.cases.size(); ++i)
     cases +=
         case_section(input.cases[i], i < input.drawings.size() ? input.drawings[i] : CaseDrawings{},
-                     i, input.cases.size() == 1);
+                     i, input.cases.size() == 1, input.beside_files);
   const Section sections[] = {
       {"best", "Best plan of each case", summary_table(input)},
       {"sweep", "Along the sweep", sweep_charts(input.cases)},

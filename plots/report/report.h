@@ -31,6 +31,7 @@ struct ReportInput {
   std::vector<CaseDrawings> drawings;                     ///< [case]; may be shorter
   std::vector<std::pair<std::string, Cluster>> clusters;  ///< and how they are called
   std::string config;                                     ///< the resolved configuration, as text
+  bool beside_files = true;  ///< the page lies where the folders of the cases do, and leads there
 };
 
 /// The report as HTML. Every text but the timelines is escaped. Equal input gives equal bytes.

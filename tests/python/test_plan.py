@@ -176,6 +176,14 @@ def test_in_the_words_of_a_framework(tmp_path, configs):
         plan.export("megatorn")
 
 
+def test_a_report_needs_nothing_else(tiny):
+    import re
+
+    page = pfeife.plan(tiny, "3090_x8", devices=2, microbatches=4, **QUICK).report()
+    links = re.findall(r"""(?:href|src)=["']([^"']*)["']""", page)
+    assert [link for link in links if not link.startswith(("#", "data:", "http"))] == []
+
+
 @pytest.mark.parametrize(
     "keywords, words",
     [
