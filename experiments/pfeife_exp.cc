@@ -439,8 +439,8 @@ int answer_fits(const std::vector<std::string>& arguments) {
       "alloc", po::value<std::string>()->value_name("CONF")->default_value(""),
       "settings of PyTorch's allocator, as PYTORCH_ALLOC_CONF has them")(
       "price", po::value<std::string>()->value_name("2.5,4"),
-      "of a device-hour, one or one a cluster")("jobs", po::value<int>()->value_name("N"),
-                                                "threads (default: the number of cores)")(
+      "of a device-hour, one or one a cluster")("csv", "the rows for programs")(
+      "jobs", po::value<int>()->value_name("N"), "threads (default: the number of cores)")(
       "help", "print this, then stop");
   const auto found = read_arguments(arguments, options, "names", "pfeife-exp fits", true);
   const std::vector<std::string> names = found.contains("names")
@@ -476,8 +476,11 @@ int answer_fits(const std::vector<std::string>& arguments) {
   const FitsAnswer answer = fits(question, threads, [](const FitRow& row) {
     if (output_is_terminal()) std::cerr << row.cluster << ", " << row.devices << " done\n";
   });
-  std::cout << wrapped(answer.what, output_width(), "", "  ") << "\n"
-            << fits_table(answer.rows, answer.unit, output_width());
+  if (found.contains("csv"))
+    std::cout << fits_csv(answer.rows, answer.unit);
+  else
+    std::cout << wrapped(answer.what, output_width(), "", "  ") << "\n"
+              << fits_table(answer.rows, answer.unit, output_width());
   const bool any =
       std::ranges::any_of(answer.rows, [](const FitRow& row) { return row.lack.empty(); });
   return any ? 0 : 3;

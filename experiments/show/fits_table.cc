@@ -27,6 +27,13 @@ std::string three_digits(double value) {
   return value >= 100 ? grouped(value) : fixed(value, value >= 10 ? 1 : 2);
 }
 
+/// A cell of a CSV file.
+std::string quoted_cell(const std::string& text) {
+  std::string cell;
+  for (const char c : text) cell += c == '"' ? "\"\"" : std::string{c};
+  return '"' + cell + '"';
+}
+
 /// What is missing where no mesh fits.
 std::string lack_of(const MeshAnswer& answer, const MeshQuestion& question,
                     const Network& network) {
@@ -79,6 +86,23 @@ FitRow fit_of_mesh(const std::string& cluster, const MeshQuestion& question, con
                        find_mesh(question, network, {.threads = threads, .progress = {}}), network);
 } catch (const ConfigError& error) {
   return {.cluster = cluster, .devices = question.devices, .lack = error.what()};
+}
+
+std::string fits_csv(const std::vector<FitRow>& rows, const std::string& unit) {
+  std::string text = "cluster,devices,fits,step_ms," + unit +
+                     "_per_second,mfu,allocated_bytes,reserved_bytes,limit_bytes,with,lack\n";
+  for (const FitRow& row : rows) {
+    const bool fits = row.lack.empty();
+    std::string known = ",,,,,";
+    if (fits)
+      known = fixed(milliseconds(row.step), 6) + "," + fixed(row.rate, 3) + "," +
+              (row.mfu ? fixed(*row.mfu, 6) : "") + "," + std::to_string(row.allocated.value) +
+              "," + std::to_string(row.reserved.value) + "," + std::to_string(row.limit.value);
+    text += quoted_cell(row.cluster) + "," + std::to_string(row.devices) + "," +
+            (fits ? "1," : "0,") + known + "," + quoted_cell(row.plan) + "," +
+            quoted_cell(row.lack) + "\n";
+  }
+  return text;
 }
 
 std::string fits_table(const std::vector<FitRow>& rows, const std::string& unit,

@@ -33,5 +33,7 @@ FitRow fit_of_mesh(const std::string& cluster, const MeshQuestion& question, con
 /// A row each. `unit`: "tokens" or "samples"; at most `width` characters a line where they allow
 /// it.
 std::string fits_table(const std::vector<FitRow>& rows, const std::string& unit, std::size_t width);
+/// The same for programs, as CSV in bytes, ms and shares; what is not known is empty.
+std::string fits_csv(const std::vector<FitRow>& rows, const std::string& unit);
 
 }  // namespace pfeife

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +18,8 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 
 from . import _config, _core
-from ._config import Asked, PathLike
+from ._config import Asked, Cluster, PathLike, text_of
+from ._config import cluster as cluster_of
 from ._schedule import Schedule
 from ._trace import Trace
 
@@ -342,7 +344,10 @@ def sweep(
                 new.write_text(json.dumps({"digest": digest, "record": json.loads(record)}))
                 new.replace(kept)
         records.append(record)
-    rows = [_values(row) for row in csv.DictReader(io.StringIO(_core.results_csv(records)))]
+    return _framed([_values(row) for row in csv.DictReader(io.StringIO(_core.results_csv(records)))], frame)
+
+
+def _framed(rows: list[dict[str, Any]], frame: bool | None) -> Any:
     if frame is not False:
         try:
             import pandas
@@ -352,6 +357,43 @@ def sweep(
         else:
             return pandas.DataFrame(rows)
     return rows
+
+
+def mesh(
+    architecture: PathLike | Mapping[str, Any],
+    cluster: Any,
+    *,
+    devices: int | Sequence[int] | None = None,
+    frame: bool | None = None,
+    **options: Any,
+) -> Any:
+    """How fast, and how full, the best mesh is on so many devices: a row for each number, the columns of
+    `pfeife-exp fits --csv`.
+
+    architecture: a file (configs/architectures), a config.json of Hugging Face, or what such a file says as a
+        dictionary. cluster: a name, a file or a dictionary, of equal hosts: "h100_sxm_hosts".
+    devices: of the mesh, tp x cp x pp x dp; absent, a host's. options: batch, sequence, optimizer, alloc, price, jobs,
+        as pfeife-exp fits --help says.
+    Gives a pandas.DataFrame, or dictionaries where there is no pandas or frame is False. Errors: ConfigError.
+    """
+    hosts = cluster if isinstance(cluster, Cluster) else cluster_of(cluster)
+    with tempfile.TemporaryDirectory() as folder:
+        files = []
+        for file, content in (("architecture", architecture), (hosts.name or "cluster", hosts.entry)):
+            if isinstance(content, Mapping) or str(content).startswith("/proc/"):
+                path = Path(folder) / f"{file}.yaml"
+                path.write_bytes(text_of(content) if isinstance(content, Mapping) else Path(content).read_bytes())
+                content = path
+            files.append(os.fspath(content))
+        counts = [] if devices is None else [devices] if isinstance(devices, int) else list(devices)
+        words = [*files, "--csv", *(["--devices", ",".join(map(str, counts))] if counts else [])]
+        for key, value in options.items():
+            words += [f"--{key}", str(value)]
+        program = Path(__file__).with_name("pfeife-exp")
+        done = subprocess.run([program, "fits", *words], capture_output=True, text=True)
+    if done.returncode not in (0, 3):
+        raise _core.ConfigError(done.stderr.strip().removeprefix("pfeife-exp: "))
+    return _framed([_values(row) for row in csv.DictReader(io.StringIO(done.stdout))], frame)
 
 
 def _kept(file: Path | None, digest: str) -> str | None:
@@ -373,7 +415,7 @@ def _values(row: Mapping[str, str]) -> dict[str, Any]:
                 pass
         return text
 
-    return {key: value(text) == 1 if key == "feasible" else value(text) for key, text in row.items()}
+    return {key: value(text) == 1 if key in ("feasible", "fits") else value(text) for key, text in row.items()}
 
 
 class Price(NamedTuple):

@@ -176,6 +176,17 @@ def test_in_the_words_of_a_framework(tmp_path, configs):
         plan.export("megatorn")
 
 
+def test_meshes(configs):
+    llama = configs / "architectures" / "llama3_8b.yaml"
+    one, two = pfeife.mesh(llama, "h100_sxm_hosts", devices=[8, 16], sequence=2048, batch=64, frame=False)
+    assert one["fits"] and one["tokens_per_second"] < two["tokens_per_second"] < 2.001 * one["tokens_per_second"]
+    # 6 FLOPs a parameter and token (and attention) of 8 H100, 989 TFLOP/s each, are at most all that they do.
+    assert 6 * 8.03e9 * one["tokens_per_second"] < one["mfu"] * 8 * 989e12 < 8 * 989e12
+    assert one["step_ms"] * one["tokens_per_second"] == pytest.approx(64 * 2048 * 1000)
+    with pytest.raises(pfeife.ConfigError, match="nowhere"):
+        pfeife.mesh("nowhere.yaml", "h100_sxm_hosts")
+
+
 def test_a_report_needs_nothing_else(tiny):
     import re
 
