@@ -6,6 +6,7 @@ Values between two stages of a rank are handed over. Not here: what a stage is (
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -90,6 +91,7 @@ class Executor:
         self._micro, self._shares, self._training = micro, shares, training
         kind = self._device.type
         cast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+        self._as_written = torch.autocast(kind, enabled=False) if cast else contextlib.nullcontext()  # around backwards
         self._alike = [(training, cast, *(one.shape for one in part)) for part in micro]  # whose messages hold the same
         self._split = {(one.stage, one.microbatch) for one in row if one.kind == "I"}
         self._values: dict[tuple[int, int, int], Any] = {}
@@ -179,13 +181,16 @@ class Executor:
             self._began = self.clock()
         tape: list[Any] | None = [] if (action.stage, m) in self._split else None
         self._moment.at(m, tape)
-        written = [(one, one.clone()) for one in stage.written] if self._training else []
         module = stage.module if self._training else stage.evaluation
-        with copied(module, written):
+        if stage.written and self._training:
+            written = [(one, one.clone()) for one in stage.written]
+            with copied(module, written):
+                given = module(*inputs)
+            with torch.no_grad():
+                for buffer, copy in written:
+                    buffer.copy_(copy)
+        else:
             given = module(*inputs)
-        with torch.no_grad():
-            for buffer, copy in written:
-                buffer.copy_(copy)
         for target, places in stage.targets.items():
             self._values[action.stage, target, m] = [given[i] for i in places]
         if stage.loss is not None:
@@ -211,7 +216,7 @@ class Executor:
             self._began = self.clock()
         self._moment.at(m, flight.tape)
         if roots:
-            with torch.autocast(self._device.type, enabled=False):
+            with self._as_written:
                 torch.autograd.backward(roots, gradients)
         for source, values in flight.received.items():
             self._gradients[action.stage, source, m] = [
@@ -224,5 +229,5 @@ class Executor:
         flight = self._flights.pop((action.stage, action.microbatch), None)
         if flight is not None and flight.tape:
             edges, gradients = zip(*flight.tape)
-            with torch.autocast(self._device.type, enabled=False):
+            with self._as_written:
                 torch.autograd.backward(edges, gradients, inputs=self._stages[action.stage].trained)

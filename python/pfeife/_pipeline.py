@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from ._check import Checked, Measured, check, trace
 from ._core import ConfigError, RuntimeFault
 from ._executor import Action, Executor, actions
 from ._messages import Arriving, Messages
@@ -243,6 +244,15 @@ class Pipeline:
     def evaluate(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """The loss of a batch as model.eval() has it: nothing is dropped, batch norm uses its statistics, buffers stay."""
         return self._run(self._forward_row, args, kwargs, False, {})
+
+    def check(self, *args: Any, **kwargs: Any) -> Checked:
+        """Loss and gradients of a step beside those of the plain module on the same microbatches, with the same random numbers.
+        Every rank holds the whole module meanwhile. Gradients, buffers and random numbers stay as they were."""
+        return check(self, args, kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Measured:
+        """step(), with the times of every action on all ranks."""
+        return trace(self, args, kwargs)
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:

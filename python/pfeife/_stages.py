@@ -103,6 +103,7 @@ class Deferred(torch.autograd.Function):
 
 def deferred(target: Callable[..., Any], moment: Moment) -> Callable[..., Any]:
     at = ACTIVATIONS[target]
+    anchor = torch.empty(0, requires_grad=True)  # so that the result needs a gradient though no activation does
 
     def later(*args: Any, **kwargs: Any) -> Any:
         weights = [one for i, one in enumerate(args) if i not in at and isinstance(one, torch.Tensor)]
@@ -113,8 +114,6 @@ def deferred(target: Callable[..., Any], moment: Moment) -> Callable[..., Any]:
             new = dict(zip(at, activations))
             return target(*[new.get(i, one) for i, one in enumerate(args)], **kwargs)
 
-        # The result needs a gradient though no argument of Deferred does.
-        anchor = torch.empty(0, requires_grad=True)
         return Deferred.apply(anchor, call, moment.tape, *[args[i] for i in at])
 
     return later
@@ -326,8 +325,9 @@ class Program:
         return list(dict.fromkeys(self.first_name(self._state[name]) for name in read))
 
     def placeholders(self, names: Iterable[str]) -> set[str]:
-        """What the graph calls those parameters and buffers."""
-        return {placeholder for placeholder, name in self._state.items() if name in names}
+        """What the graph calls those parameters and buffers, which may be several of a tied one."""
+        tensors = {id(self.tensor(name)) for name in names}
+        return {placeholder for placeholder, name in self._state.items() if id(self.tensor(name)) in tensors}
 
     def first_name(self, name: str) -> str:
         """The first in the module of a tensor with several names."""

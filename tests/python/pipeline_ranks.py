@@ -27,7 +27,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import pfeife
 from pfeife._pipeline import Pipeline
-from pfeife._stages import Moment, draws
+from pfeife._check import Draws
+from pfeife._stages import Moment
 
 SEED = 7
 CLUSTER = dict(memory="1 GiB", peak={"fp32": "1 TFLOP/s"}, gemm_efficiency={"fp32": [["0.001 GFLOP", 1]]}, memory_bandwidth="100 GB/s")
@@ -132,6 +133,7 @@ class Captured:
         saved = io.BytesIO()
         torch.export.save(self.program, saved)
         self.archive = saved.getvalue()
+        self.whole = None
         self.of(module)
 
     def of(self, module):
@@ -165,22 +167,6 @@ def planned(capture, family, ranks, microbatches, **more):
     return pfeife.plan(model, cluster, **how, **common)
 
 
-class DrawsAsPlanned(TorchDispatchMode):
-    """The plain module's random operators with the numbers that a pipeline gives them."""
-
-    def __init__(self, program, step, microbatch):
-        super().__init__()
-        self.moment = Moment(SEED, torch.device("cpu"))
-        self.moment.step = step
-        self.moment.at(microbatch)
-        self.names = [node.name for node in program.graph.nodes if draws(node)]
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        if torch.Tag.nondeterministic_seeded in function.tags:
-            self.moment.draw(zlib.crc32(self.names.pop(0).encode()))
-        return function(*args, **(kwargs or {}))
-
-
 def plain(capture, module, batches, microbatches):
     """[step] Of the plain module on the microbatches one by one: loss, gradients, then weights, buffers and evaluated loss."""
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-2)
@@ -189,7 +175,9 @@ def plain(capture, module, batches, microbatches):
         parts = capture.split(batch, microbatches)
         loss = 0
         for m, part in enumerate(parts):
-            with DrawsAsPlanned(capture.program, step, m):
+            moment = Moment(SEED, torch.device("cpu"))
+            moment.step = step
+            with Draws(capture.program, moment, m):
                 own = module(*part) * (len(part[0]) / len(batch[0]))
                 own.backward()
             loss += own.detach()
@@ -353,6 +341,33 @@ def loss_weight(context):
     return {"loss": difference(loss, plain.detach()), "gradients": apart(pipe, module)}
 
 
+def checked(context):
+    """check() finds no difference, leaves all as it was, and finds one that is there; trace() has every action."""
+    pipe = context.pipe("dropout_gpt", "zbv")
+    batch = batch_of("dropout_gpt", 9, 0)
+    pipe.step(*batch)
+    before = [one.grad.clone() for one in pipe.parameters()]
+    found = {}
+    for name, whole in (("graph", None), ("module", context.capture("dropout_gpt").module)):
+        context.capture("dropout_gpt").whole = whole
+        said = pipe.check(*batch)
+        found[f"loss {name}"] = abs(said.loss - said.plain_loss)
+        found[f"gradients {name}"] = max(said.gradients.values())
+    found["all"] = 0.0 if said.gradients.keys() == dict(made("dropout_gpt").named_parameters()).keys() else 1.0
+    found["kept"] = max(difference(one.grad, grad) for one, grad in zip(pipe.parameters(), before))
+    if context.rank == 1:
+        module, backward = pipe.stages[1].module, pipe.stages[1].module.forward
+        module.forward = lambda *inputs: tuple(one * 1.001 for one in backward(*inputs))
+    broken = pipe.check(*batch)
+    found["finds"] = 0.0 if max(broken.gradients.values()) > 1e-5 else 1.0
+    events = pipe.trace(*batch).events
+    wanted = [cell for row in pipe.plan.schedule.cells for cell in row if re.fullmatch(r"\d+[FBIW]\d+", cell)]
+    ordered = all((own.start[1:] >= own.end[:-1]).all() for own in (events[events["rank"] == rank] for rank in range(2)))
+    same = events.dtype.names == pipe.plan.estimated.events.dtype.names
+    found["trace"] = 0.0 if sorted(events.action) == sorted(wanted) and ordered and same else 1.0
+    return found
+
+
 def compiled(context):
     found = {}
     for family in ("1f1b", "zb1p"):
@@ -449,7 +464,7 @@ class Labels(nn.Module):
 
 
 ALSO = {
-    2: (accumulation, another_plan, meta_device, autocast, loss_weight, compiled),
+    2: (accumulation, another_plan, meta_device, autocast, loss_weight, checked, compiled),
     4: (replicas, refused, dies),
 }
 

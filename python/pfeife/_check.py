@@ -1,0 +1,183 @@
+"""A pipeline beside the plain module: whether they agree, and what a step of it took."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ._core import ConfigError
+from ._stages import Moment, Program, draws
+
+
+class Draws(TorchDispatchMode):
+    """While it holds, the random operators of the plain module draw the numbers that the pipeline's do.
+
+    Its operators are taken to come in the program's order, one for each of the program.
+    """
+
+    def __init__(self, program: Program, moment: Moment, microbatch: int):
+        super().__init__()
+        moment.at(microbatch)
+        self._moment = moment
+        self._names = iter([node.name for node in program.graph.nodes if draws(node)])
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if torch.Tag.nondeterministic_seeded in function.tags and (name := next(self._names, "")):
+            self._moment.draw(zlib.crc32(name.encode()))
+        return function(*args, **(kwargs or {}))
+
+
+class Checked(NamedTuple):
+    """The same on every rank. loss, plain_loss: of the step. gradients: by name, how far each is from the plain module's, as a
+    share of its largest number; inf where only one has a gradient."""
+
+    loss: float
+    plain_loss: float
+    gradients: dict[str, float]
+
+    def __repr__(self) -> str:
+        name, far = max(self.gradients.items(), key=lambda one: one[1], default=("none", 0.0))
+        return f"loss {self.loss:.9g}, plain {self.plain_loss:.9g}; gradients differ by at most {far:.2g} ({name})"
+
+
+def check(pipe: Any, args: Any, kwargs: Any) -> Checked:
+    """As Pipeline.check."""
+    if pipe.replicas:
+        raise ConfigError("check() compares one pipeline on its own batch: make one without replicas")
+    program: Program = pipe._program
+    before = {name: one.grad for name, one in pipe.named_parameters().items()}
+    step = pipe._moment.step
+    whole = _whole(pipe)
+    buffers = {name: program.tensor(name).clone() for name in pipe.names if name not in before}
+    for one in pipe.parameters():
+        one.grad = None
+    scale, pipe._executor.scale = pipe._executor.scale, None
+    loss = pipe.step(*args, **kwargs)
+    own = {name: one.grad for name, one in pipe.named_parameters().items()}
+    pipe._executor.scale, pipe._moment.step = scale, step
+    leaves = pipe.capture.leaves(*args, **kwargs)
+    micro = pipe.capture.split(leaves, pipe.microbatches)
+    plain = getattr(pipe.capture, "whole", None)
+    if plain is None:
+        plain = program.assemble(
+            [node for node in program.graph.nodes if node.op == "call_function"], program.outputs[:1], pipe.device, pipe._moment
+        )
+        named = {one: whole[name] for name in whole for one in program.placeholders([name])}
+        inputs = [program.inputs.index(one) for one in program.inputs if one.users]
+    else:
+        named, inputs = whole, list(range(len(leaves)))
+    plain_loss = 0.0
+    with pipe._moment.kept():
+        for m, (part, share) in enumerate(zip(micro, pipe._counts(leaves, micro))):
+            given = [part[i].to(pipe.device) for i in inputs]
+            with Draws(program, pipe._moment, m):
+                made = torch.func.functional_call(plain, named, tuple(given))
+                made = made["loss"] if isinstance(made, dict) else made[0] if isinstance(made, tuple) else made
+            if share:
+                with torch.autocast(pipe.device.type, enabled=False):
+                    (made * share).backward()
+                plain_loss += float(made.detach() * share)
+    torch.clear_autocast_cache()
+    far = {name: _apart(one, whole[name].grad) for name, one in own.items()}
+    for name, one in pipe.named_parameters().items():
+        one.grad = before[name]
+    with torch.no_grad():
+        for name, buffer in buffers.items():
+            program.tensor(name).copy_(buffer)
+    gradients = {name: one for of_rank in pipe._messages.all(far) for name, one in of_rank.items()}
+    return Checked(float(loss), plain_loss, gradients)
+
+
+def _apart(one: torch.Tensor | None, other: torch.Tensor | None) -> float:
+    if one is None or other is None:
+        return 0.0 if one is other else float("inf")
+    return float((one - other).abs().max() / other.abs().max().clamp(min=torch.finfo(other.dtype).tiny))
+
+
+def _whole(pipe: Any) -> dict[str, torch.Tensor]:
+    """Copies of the parameters and buffers of all ranks."""
+    program: Program = pipe._program
+    first_of: dict[str, int] = {}
+    for rank, names in enumerate(pipe._messages.all(pipe.names)):
+        for name in names:
+            first_of.setdefault(name, rank)
+    copies: dict[str, torch.Tensor] = {}
+    for name, rank in first_of.items():
+        tensor = program.tensor(name)
+        own = tensor.detach() if rank == pipe.rank else torch.zeros_like(tensor, device=pipe.device)
+        copies[name] = pipe._messages.sum(own).requires_grad_(tensor.requires_grad)
+    return copies
+
+
+_COLUMNS = ("rank", "peer", "stage", "microbatch", "posted", "start", "end", "launch")
+
+
+class Measured:
+    """A step as it ran. step: ms. bubble: share of ranks x step that no F, B, I or W fills.
+
+    events: numpy record array with the columns of Trace.events, of F, B, I and W; posted: when its turn came, so that up to
+        `start` it waited for messages.
+    """
+
+    source = "measured"
+
+    def __init__(self, events: np.recarray[Any, Any], ranks: int):
+        self.events, self.ranks = events, ranks
+        span = int(events.end.max() - events.posted.min())
+        self.step = span / 1e6
+        self.bubble = 1 - int((events.end - events.start).sum()) / (ranks * span)
+
+    def to_pandas(self) -> Any:
+        """The events as a pandas.DataFrame."""
+        import pandas
+
+        return pandas.DataFrame(self.events)
+
+    def __repr__(self) -> str:
+        return f"<pfeife.Measured {self.ranks} ranks, step {self.step:.6g} ms, bubble {self.bubble:.1%}>"
+
+
+def trace(pipe: Any, args: Any, kwargs: Any) -> Measured:
+    """As Pipeline.trace."""
+    executor = pipe._executor
+    device = torch.get_device_module(pipe.device) if pipe.device.type != "cpu" else None
+
+    def mark() -> Any:
+        if device is None:
+            return time.perf_counter_ns()
+        event = device.Event(enable_timing=True)
+        event.record()
+        return event
+
+    executor.measured = []
+    pipe._messages.all(None)
+    pipe._messages.sum(torch.zeros(1, device=pipe.device))  # so that all begin together
+    zero = mark()
+    executor.clock = mark
+    try:
+        pipe.step(*args, **kwargs)
+    finally:
+        executor.clock = None
+    if device is not None:
+        device.synchronize()
+
+    def since(one: Any) -> int:
+        return one - zero if device is None else int(zero.elapsed_time(one) * 1e6)
+
+    rows = [
+        (str(action), pipe.rank, action.stage, action.microbatch, since(turn), since(began), since(ended))
+        for action, turn, began, ended in executor.measured
+        if action.kind in "FBIW"
+    ]
+    found = [row for of_rank in pipe._messages.all(rows) for row in of_rank]
+    action, rank, stage, microbatch, turn, began, ended = (np.array(column) for column in zip(*found))
+    arrays = [np.full(len(found), "compute", dtype="U10"), action]
+    arrays += [rank, rank, stage, microbatch, turn, began, ended, np.zeros(len(found), dtype=np.int64)]
+    types = [("kind", "U10"), ("action", action.dtype.str), *((name, "i8") for name in _COLUMNS)]
+    return Measured(np.rec.fromarrays(arrays, dtype=types), dist.get_world_size(pipe.group))
