@@ -75,6 +75,8 @@ class Messages:
             return
         carried = [tensor.detach().to(self.wire).contiguous() for tensor in tensors]
         sent = self._sent.setdefault(route, deque())
+        while sent and all(work.is_completed() for work in sent[0][0]):
+            sent.popleft()
         if len(sent) >= ON_THEIR_WAY:
             wait(sent.popleft()[0])
         sent.append((self._post(self._backend.send, carried, to), carried))

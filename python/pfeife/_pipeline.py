@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -83,12 +84,15 @@ class Pipeline:
             self._build()
         except Exception as error:
             mistake = error
-        of_rank = self._messages.all(f"{type(mistake).__name__}: {mistake}" if mistake else "")
+        seen = zlib.crc32(f"{self.capture.program.graph}{plan.schedule.cells}{plan.rank_of_stage}".encode())
+        of_rank = self._messages.all((f"{type(mistake).__name__}: {mistake}" if mistake else "", seen))
         if mistake:
             raise mistake
-        for rank, said in enumerate(of_rank):
+        for rank, (said, other) in enumerate(of_rank):
             if said:
                 raise ConfigError(f"rank {rank}: {said}")
+            if other != of_rank[0][1]:
+                raise ConfigError(f"rank {rank} has another graph or plan than rank 0; all ranks capture and plan the same")
         self._ties = self._tied()
 
     def _build(self) -> None:

@@ -422,8 +422,10 @@ def refused(context):
     says("graph", ["another module"], lambda: Pipeline(context.capture("batch_norm").of(made("batch_norm")), plan))
     context.capture("skips").of(made("skips"))
     wide = Skips(9 if context.rank == 1 else 8).double()
-    plan.capture = context.capture("skips")
+    plan.capture = context.plan("skips", "gpipe").capture = context.capture("skips")
     says("shapes", ["another module", "[9, 9]"], lambda: Pipeline(wide, plan))
+    others = context.plan("skips", "gpipe")
+    says("plans", ["another graph or plan"], lambda: Pipeline(made("skips"), others if context.rank == 1 else plan))
     says("scaler", ["ShardedGradScaler"], lambda: Pipeline(made("skips"), plan, scaler=torch.amp.GradScaler("cpu")))
     # A rank whose forward fails, one that stalls: the others hear of it.
     for name, words in (("raises", ["rank 1", "no such thing"]), ("stalls", ["imed out"])):
