@@ -32,7 +32,7 @@ Request pipeline_request(const Request& mesh_request, const MeshRun& run) {
   }
   const Framework* const made_for = framework(plan.framework);
   const bool recompute_open = made_for != nullptr
-                                  ? !asked.mesh->given.contains("plan.recompute")
+                                  ? !mesh_request.mesh->given.contains("plan.recompute")
                                   : open("plan.recompute", plan.recompute, usual.plan.recompute);
   if (recompute_open)
     plan.recompute = run.recomputation == Recompute::Full ? Recompute::Blocks : run.recomputation;
