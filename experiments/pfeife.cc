@@ -278,7 +278,9 @@ Planned plan(const Request& request, const RunOptions& options) {
   if (!request.mesh)
     return plan(load_model(request.model), load_cluster(request.cluster), request, options);
   check(request);
-  const MeshSettings& mesh = *request.mesh;
+  MeshSettings mesh = *request.mesh;
+  mesh.question.allocator = request.plan.allocator;
+  mesh.question.memory_margin = request.plan.memory_margin;
   const MeshAnswer answer = choose(mesh, options);
   if (!answer.found()) {
     Planned nothing;
@@ -401,6 +403,7 @@ Pricer::Pricer(const Model& model, const Cluster& cluster, const Request& asked)
   schedules_ = problem.schedules;
   device_of_rank_ = problem.device_of_rank;
   memory_limit_ = problem.memory_limit;
+  allocator_ = problem.allocator;
   receives_ = problem.receives;
   norm_ = problem.norm;
 }
@@ -424,7 +427,7 @@ std::vector<Priced> Pricer::price(std::vector<Choice> choices, std::size_t threa
       choice.placement = placement_for(choice.spec, device_of_rank_);
   }
   Problem problem{*layers_, cluster_, schedules_, device_of_rank_, memory_limit_};
-  problem.receives = receives_, problem.norm = norm_;
+  problem.receives = receives_, problem.norm = norm_, problem.allocator = allocator_;
   std::vector<Priced> priced(choices.size());
   parallel_for(choices.size(), threads,
                [&](std::size_t i) { priced[i] = pfeife::price(problem, std::move(choices[i])); });

@@ -196,6 +196,7 @@ class Pricer {
   std::vector<ScheduleSpec> schedules_;
   std::vector<DeviceId> device_of_rank_;
   std::vector<Bytes> memory_limit_;
+  std::optional<AllocatorSettings> allocator_;
 };
 
 /// The step on links that are shared, by the simulator (SimGrid). Errors: RuntimeFault, also where

@@ -221,7 +221,7 @@ std::string lack_of(const PlanRecord& plan) {
   const auto rank = lacks_most(plan);
   if (!rank) return "the plan does not fit";
   return fmt::format("the plan does not fit: rank {} needs {} and has {}", *rank,
-                     to_string(plan.peak_memory[*rank]), to_string(plan.memory_limit[*rank]));
+                     to_string(plan.must_fit()[*rank]), to_string(plan.memory_limit[*rank]));
 }
 
 /// Why nothing fits, and what would help: of the first case, which says enough.

@@ -60,7 +60,8 @@ Evaluation baseline(const BaselineSettings& settings, const CaseInputs& inputs) 
   }
   const bool built = family(settings.family).built_for_costs;
   if (searched || built || settings.recompute != Recompute::None) {
-    Problem asked{layers, *inputs.cluster, {spec}, devices, memory_limits(config, *inputs.cluster)};
+    Problem asked{layers, *inputs.cluster, {spec}, devices, {}, {}};
+    set_memory(config, asked);
     asked.receives = config.plan.receives, asked.norm = step_norm(config, layers);
     if (!searched) asked.cuts = planned.partition;
     const Problem problem = with_settled_recomputation(

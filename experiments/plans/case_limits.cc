@@ -1,5 +1,7 @@
 #include "experiments/plans/case_limits.h"
 
+#include <algorithm>
+
 #include "planner/ir/request/check.h"
 
 namespace pfeife {
@@ -12,9 +14,22 @@ std::vector<DeviceId> devices_of(const Request& config) {
   return devices;
 }
 
+std::optional<AllocatorSettings> allocator_of(const Request& config, const Cluster& cluster) {
+  const auto is_gpu = [](const DeviceKind& kind) { return kind.type == DeviceType::Gpu; };
+  if (!std::ranges::all_of(cluster.kinds, is_gpu)) return std::nullopt;
+  return config.plan.allocator;
+}
+
+std::int64_t communicators(const Request& config) {
+  return (config.devices > 1 ? 1 : 0) + (config.replicas.count > 1 ? 1 : 0);
+}
+
 Bytes memory_limit(const Request& config, const Cluster& cluster, DeviceId device) {
   const DeviceKind& kind = cluster.kind(device);
-  return kind.memory - config.plan.reserve.value_or(kind.reserve);
+  const Bytes usable = kind.memory - config.plan.reserve.value_or(kind.reserve);
+  if (!allocator_of(config, cluster)) return usable;
+  return Bytes{static_cast<std::int64_t>((1 - config.plan.memory_margin) *
+                                         static_cast<double>(usable.value))};
 }
 
 std::vector<Bytes> memory_limits(const Request& config, const Cluster& cluster,

@@ -4,6 +4,7 @@
 
 #include "experiments/plans/case_limits.h"
 #include "experiments/plans/plan_case.h"
+#include "planner/cost/allocator/played_ranks.h"
 #include "planner/ir/request/check.h"
 #include "planner/schedules/families.h"
 #include "planner/search/joint/if_needed.h"
@@ -94,15 +95,27 @@ std::vector<SettledCase> possible_cases(const Request& config, const Layers& lay
 Problem problem_of(const SettledCase& settled, const Cluster& cluster) {
   const Request& config = settled.config;
   const std::optional<Partition> cuts = given_cuts(config, *settled.layers);
-  Problem problem{*settled.layers,
-                  cluster,
-                  schedules_of(config, cuts),
-                  devices_of(config),
-                  memory_limits(config, cluster),
-                  cuts};
+  Problem problem{*settled.layers,    cluster, schedules_of(config, cuts),
+                  devices_of(config), {},      cuts};
+  set_memory(config, problem);
   problem.receives = config.plan.receives;
   problem.norm = step_norm(config, *settled.layers);
   return problem;
+}
+
+Bytes searched_limit(const Request& config, const Problem& problem, DeviceId device) {
+  const Bytes limit = memory_limit(config, problem.cluster, device);
+  const auto allocator = allocator_of(config, problem.cluster);
+  if (!allocator || has_lifetimes(problem.layers)) return limit;
+  return Bytes{
+      static_cast<std::int64_t>(static_cast<double>(limit.value) / reserved_factor(*allocator))};
+}
+
+void set_memory(const Request& config, Problem& problem) {
+  problem.memory_limit.clear();
+  for (const DeviceId device : problem.device_of_rank)
+    problem.memory_limit.push_back(searched_limit(config, problem, device));
+  if (has_lifetimes(problem.layers)) problem.allocator = allocator_of(config, problem.cluster);
 }
 
 StepNorm step_norm(const Request& config, const Layers& layers) {

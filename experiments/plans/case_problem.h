@@ -17,6 +17,12 @@ std::vector<std::vector<ScheduleSpec>> searched_schedules(const Request& config,
 std::vector<SettledCase> possible_cases(const Request& config, const Layers& layers,
                                         const LayersOf& layers_of);
 
+/// What a search may allocate on the device: less than its limit where no lifetimes are known and a
+/// factor stands for the allocator.
+Bytes searched_limit(const Request& config, const Problem& problem, DeviceId device);
+/// These limits and the allocator of a problem that has its layers, cluster and devices.
+void set_memory(const Request& config, Problem& problem);
+
 /// step_norm() of the plans of a request, as a search must know it beforehand. A single device has
 /// nothing to exchange.
 StepNorm step_norm(const Request& config, const Layers& layers);

@@ -4,6 +4,7 @@
 
 #include "experiments/plans/plan_figures.h"
 #include "experiments/plans/reasons.h"
+#include "planner/cost/allocator/played_ranks.h"
 #include "planner/cost/estimate/link_load.h"
 #include "planner/io/experiment/experiment_config.h"
 #include "planner/ir/result/result_engine.h"
@@ -76,6 +77,7 @@ PlanRecord plan_record(const Evaluation& plan, const EvaluatedCase& evaluated, T
   record.reason = plan.reason;
   record.peak_memory = plan.plan.peak_memory;
   record.memory_limit = plan.memory_limit;
+  record.reserved = plan.reserved;
   if (!plan.possible()) return record;
   const Trace* const trace = plan.trace_of(engine);
   record.row.samples_per_s = samples_per_second(record.row, engine);
@@ -95,6 +97,13 @@ PlanRecord plan_record(const Evaluation& plan, const EvaluatedCase& evaluated, T
   record.recomputes = plan.plan.recomputed.any();
   record.measured = measured_run(plan);
   return record;
+}
+
+/// [rank] Empty where they are set, or unknown.
+std::vector<Bytes> reserved_expandable(const Evaluation& plan) {
+  const auto& allocator = plan.inputs.config->plan.allocator;
+  if (plan.reserved.empty() || allocator->expandable_segments) return {};
+  return reserved_memory(plan.plan, *plan.inputs.layers, {.expandable_segments = true});
 }
 
 std::optional<LinksRecord> links_of(const EvaluatedCase& evaluated) {
@@ -134,6 +143,7 @@ ResultRow row_of(const Evaluation& plan) {
   if (plan.measurement) row.measure = plan.measurement->step();
   row.peak_memory = Bytes{0};
   for (const Bytes peak : plan.plan.peak_memory) row.peak_memory = std::max(*row.peak_memory, peak);
+  if (!plan.reserved.empty()) row.reserved = std::ranges::max(plan.reserved);
   row.feasible = plan.fits();
   return row;
 }
@@ -171,6 +181,7 @@ CaseRecord record_of(const EvaluatedCase& evaluated, const Request& config) {
   }
   for (const Priced& plan : evaluated.answer.front)
     record.front.push_back({name_of(plan), plan.estimate, largest_peak(plan)});
+  record.plans.front().reserved_expandable = reserved_expandable(chosen);
   record.choices = choices_of(evaluated);
   record.links = links_of(evaluated);
   return record;

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "experiments/plans/case_limits.h"
+#include "planner/cost/allocator/played_ranks.h"
 #include "planner/cost/estimate/jittered.h"
 #include "planner/cost/estimate/link_load.h"
 #include "planner/cost/estimate/memory.h"
@@ -89,6 +90,8 @@ static Evaluation estimated(const CaseInputs& inputs, Origin origin, std::string
   PricedOutcome priced = price(std::move(plan));
   if (std::holds_alternative<Deadlock>(priced)) throw_deadlock(evaluation, "estimator");
   static_cast<PricedPlan&>(evaluation) = std::move(std::get<PricedPlan>(priced));
+  if (const auto allocator = allocator_of(*inputs.config, cluster))
+    evaluation.reserved = reserved_memory(evaluation.plan, *inputs.layers, *allocator);
   if (const auto& jitter = inputs.config->simulation.jitter)
     evaluation.estimated_spread = spread(jittered_estimates(
         executed_graph(evaluation.plan, evaluation.costs), evaluation.costs,
@@ -194,14 +197,14 @@ std::size_t select(std::span<const Evaluation> planned, SelectBy select_by, doub
   const SelectBy by = compared_by(planned, select_by);
   std::vector<TimeAndFullness> plans;
   for (const Evaluation& plan : planned)
-    plans.push_back({time_by(plan, by), fullness(plan.plan.peak_memory, plan.memory_limit)});
+    plans.push_back({time_by(plan, by), fullness(plan.must_fit(), plan.memory_limit)});
   return taken_plan(plans, as_fast);
 }
 
 std::optional<std::size_t> with_less_memory(std::span<const Evaluation> planned, SelectBy select_by,
                                             std::size_t chosen) {
   const auto full = [](const Evaluation& plan) {
-    return fullness(plan.plan.peak_memory, plan.memory_limit);
+    return fullness(plan.must_fit(), plan.memory_limit);
   };
   const std::size_t found = select(planned, select_by, kNearlyAsFast);
   if (found == chosen) return std::nullopt;

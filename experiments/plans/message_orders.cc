@@ -132,6 +132,7 @@ void order_messages(std::span<EvaluatedCase> cases, std::size_t workers) {
       std::optional<Order> order = MessageOrders(plan, workers).fastest();
       if (!order) continue;
       Evaluation ordered = in_order(plan, std::move(*order), workers);
+      if (!ordered.fits()) continue;
       const auto late = p95(plan);
       if (chosen_by(*evaluated.config) == SelectBy::P95 && late && *p95(ordered) >= *late) continue;
       plan = std::move(ordered);

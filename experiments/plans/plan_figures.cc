@@ -1,5 +1,6 @@
 #include "experiments/plans/plan_figures.h"
 
+#include "experiments/plans/case_limits.h"
 #include "experiments/plans/memory_contents.h"
 #include "planner/cost/estimate/reference_memory.h"
 #include "planner/cost/stages/stage_costs.h"
@@ -71,6 +72,12 @@ PlanFigures figures_of(const Evaluation& plan, const EvaluatedCase& evaluated, c
       reference_peak_memory(plan.plan.schedule, plan.costs, plan.plan.placement,
                             largest_temporaries(*plan.inputs.layers, plan.plan.partition));
   figures.memory = memory_contents(plan.plan, plan.costs, autocast_copies(plan, evaluated.work));
+  for (std::size_t r = 0; r < plan.reserved.size(); ++r) {
+    MemoryContents& rank = figures.memory[r];
+    rank.segments = plan.reserved[r] - plan.plan.peak_memory[r];
+    rank.context = kContext;
+    rank.communicators = communicators(*plan.inputs.config) * kCommunicator;
+  }
   return figures;
 }
 

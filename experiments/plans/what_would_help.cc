@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "experiments/plans/case_limits.h"
+#include "experiments/plans/case_problem.h"
 #include "experiments/plans/plan_case.h"
 #include "planner/schedules/families.h"
 #include "planner/search/choices/advice.h"
@@ -63,7 +63,7 @@ std::vector<TriedChange> what_would_help(const Request& config, const Problem& p
   };
   around.devices = all_devices(config, cluster);
   for (const DeviceId device : around.devices)
-    around.memory_limit.push_back(memory_limit(config, cluster, device));
+    around.memory_limit.push_back(searched_limit(config, problem, device));
   around.layers = [&](std::int64_t size) {
     Request other = config;
     other.training.microbatch_size = size;

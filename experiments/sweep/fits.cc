@@ -70,7 +70,7 @@ FitRow fit_of_pipeline(const FitsQuestion& asked, const Model& model, const Clus
                   .microbatches = static_cast<std::size_t>(microbatches),
                   .model = {},
                   .training = {.precision = Precision::Bf16Amp, .optimizer = asked.optimizer},
-                  .plan = {.iterations = kEffort},
+                  .plan = {.iterations = kEffort, .allocator = asked.allocator},
                   .baselines = {},
                   .select_by = {}};
   const Planned planned = plan(model, cluster, request, {.threads = threads, .progress = {}});
@@ -82,7 +82,7 @@ FitRow fit_of_pipeline(const FitsQuestion& asked, const Model& model, const Clus
       static_cast<double>(microbatches * planned.layers->microbatch_size) / seconds(row.step);
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (std::size_t r = 0; r < best.plan.peak_memory.size(); ++r) {
-    const Bytes held = best.plan.peak_memory[r];
+    const Bytes held = best.must_fit()[r];
     const std::int64_t left = best.memory_limit[r].value - held.value;
     if (left >= least) continue;
     least = left;

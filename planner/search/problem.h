@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/cost/estimate/reference_memory.h"
+#include "planner/ir/machine/allocator_settings.h"
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
 #include "planner/ir/result/answer.h"
@@ -23,8 +24,9 @@ struct Problem {
   std::vector<ScheduleSpec>
       schedules;  ///< those to choose among; all of the same ranks and microbatches
   std::vector<DeviceId> device_of_rank;
-  std::vector<Bytes> memory_limit;  ///< [rank]
-  std::optional<Partition> cuts;    ///< given cuts: only schedules are chosen
+  std::vector<Bytes>
+      memory_limit;               ///< [rank] of what is allocated and, with an allocator, reserved
+  std::optional<Partition> cuts;  ///< given cuts: only schedules are chosen
   MemoryRule memory_rule = MemoryRule::Lifetimes;
   Recompute recompute = Recompute::None;
   /// With Recompute::Blocks: what may be recomputed by itself; sorted, none overlaps another. A cut
@@ -39,6 +41,10 @@ struct Problem {
 
   /// What all optimizer steps wait for.
   StepNorm norm = StepNorm::None;
+
+  /// What it reserves for a plan must fit as well (planner/cost/allocator). Bounds and proofs know
+  /// what is allocated, which is never more.
+  std::optional<AllocatorSettings> allocator = std::nullopt;
 
   /// Every microbatch is recomputed on every stage, whatever the plan: the times of layers may say
   /// so.
@@ -58,7 +64,8 @@ inline Problem with_layers(const Problem& problem, const Layers& layers) {
           problem.blocks,
           problem.recompute_except_last,
           problem.receives,
-          problem.norm};
+          problem.norm,
+          problem.allocator};
 }
 inline Problem with_cluster(const Problem& problem, const Cluster& cluster) {
   return {problem.layers,       cluster,
@@ -66,7 +73,8 @@ inline Problem with_cluster(const Problem& problem, const Cluster& cluster) {
           problem.memory_limit, problem.cuts,
           problem.memory_rule,  problem.recompute,
           problem.blocks,       problem.recompute_except_last,
-          problem.receives,     problem.norm};
+          problem.receives,     problem.norm,
+          problem.allocator};
 }
 
 /// A step of a search that has just been done, and what is known then.

@@ -166,6 +166,7 @@ static std::vector<HtmlCell> result_cells(const ReportInput& input, const CaseRe
           gap_cell(row.gap),
           gap_cell(row.simulate_gap),
           row.peak_memory ? bytes_cell(*row.peak_memory) : HtmlCell{},
+          row.reserved ? bytes_cell(*row.reserved) : HtmlCell{},
           limit_cell(row),
           row.candidates > 0 ? number_cell(static_cast<double>(row.candidates), 0) : HtmlCell{}};
 }
@@ -192,6 +193,7 @@ std::string results_table(const ReportInput& input) {
                                         {"Estimated gap", true},
                                         {"Simulated gap", true},
                                         {"Estimated peak", true},
+                                        {"Reserved, modelled", true},
                                         {"Limit", true},
                                         {"Candidates", true}};
   std::vector<HtmlRow> rows;
@@ -237,13 +239,15 @@ std::string memory_table(const CaseRecord& report_case) {
     HtmlRow row;
     row.cells.push_back(text_cell(plan.row.plan));
     for (std::size_t r = 0; r < ranks; ++r) {
+      const Bytes needed = r < plan.must_fit().size() ? plan.must_fit()[r] : Bytes{0};
       HtmlCell cell = r < plan.peak_memory.size() ? bytes_cell(plan.peak_memory[r]) : HtmlCell{};
+      if (needed > Bytes{0} && !plan.reserved.empty()) cell.hint += ", reserved " + rounded(needed);
       if (r < plan.peak_memory.size() && r < plan.memory_limit.size() &&
           plan.memory_limit[r].value > 0) {
-        const bool over = plan.peak_memory[r] > plan.memory_limit[r];
-        cell.style = bar_style(static_cast<double>(plan.peak_memory[r].value) /
-                                   static_cast<double>(plan.memory_limit[r].value),
-                               over ? mix(kAlarm, kPaper, 0.55) : mix(kMemory, kPaper, 0.35));
+        const bool over = needed > plan.memory_limit[r];
+        cell.style = bar_style(
+            static_cast<double>(needed.value) / static_cast<double>(plan.memory_limit[r].value),
+            over ? mix(kAlarm, kPaper, 0.55) : mix(kMemory, kPaper, 0.35));
         cell.hint += ", limit " + rounded(plan.memory_limit[r]);
         if (over) cell.content = "<b>" + cell.content + " !</b>";
       }

@@ -34,14 +34,21 @@ std::string speed_up(const TableFacts& facts, const CaseRecord& record, const Pl
 std::string peak(const TableFacts& facts, const CaseRecord&, const PlanRecord& plan) {
   if (!plan.row.peak_memory) return "";
   const auto rank = lacks_most(plan);
-  if (!rank) return facts.memory.text(*plan.row.peak_memory);
+  if (!rank || !plan.reserved.empty()) return facts.memory.text(*plan.row.peak_memory);
   return "+" + facts.memory.lack_text(plan.peak_memory[*rank] - plan.memory_limit[*rank]) + " !";
+}
+
+std::string reserved(const TableFacts& facts, const CaseRecord&, const PlanRecord& plan) {
+  if (!plan.row.reserved) return "";
+  const auto rank = lacks_most(plan);
+  if (!rank) return facts.memory.text(*plan.row.reserved);
+  return "+" + facts.memory.lack_text(plan.must_fit()[*rank] - plan.memory_limit[*rank]) + " !";
 }
 
 /// One figure a rank, of those that lack memory what they lack; of more ranks than `most` the least
 /// and the most.
 std::string each_device(const TableFacts& facts, const PlanRecord& plan, std::size_t most) {
-  const std::vector<Bytes>& peaks = plan.peak_memory;
+  const std::vector<Bytes>& peaks = plan.must_fit();
   const auto shown = [&](std::size_t rank) {
     const bool over = rank < plan.memory_limit.size() && peaks[rank] > plan.memory_limit[rank];
     return over ? "+" + facts.memory.lack_text(peaks[rank] - plan.memory_limit[rank]) + "!"
@@ -124,6 +131,7 @@ const std::array kColumns{
              return p.row.bubble ? fixed(100 * *p.row.bubble, 1) + " %" : "";
            }},
     Column{"peak", "peak", peak},
+    Column{"reserved", "reserved", reserved},
     Column{"gap", "gap",
            [](Facts, Record r, Plan p) {
              return gap_of(r, p) ? gap_text(*gap_of(r, p)) : std::string();
@@ -160,12 +168,16 @@ const std::array kColumns{
     Column{"saved", "saved", term_text<&MemoryContents::saved>},
     Column{"copies", "autocast copies", term_text<&MemoryContents::autocast_copies>},
     Column{"buffers", "buffers", term_text<&MemoryContents::buffers>},
-    Column{"temporary", "temporary", term_text<&MemoryContents::temporary>}};
+    Column{"temporary", "temporary", term_text<&MemoryContents::temporary>},
+    Column{"segments", "free in segments", term_text<&MemoryContents::segments>},
+    Column{"context", "context", term_text<&MemoryContents::context>},
+    Column{"communicators", "communicators", term_text<&MemoryContents::communicators>}};
 
 /// Columns in the table's unit of memory.
-constexpr std::array kInMemoryUnit{"peak",       "limit",     "devices",   "reference_peak",
-                                   "parameters", "gradients", "optimizer", "saved",
-                                   "copies",     "buffers",   "temporary"};
+constexpr std::array kInMemoryUnit{"peak",       "reserved",      "limit",         "devices",
+                                   "parameters", "gradients",     "optimizer",     "saved",
+                                   "copies",     "buffers",       "temporary",     "segments",
+                                   "context",    "communicators", "reference_peak"};
 
 /// Decimals that give the smallest of the figures four digits, and no figure more than eight.
 int decimals_for(double least, double most) {
@@ -189,7 +201,7 @@ std::vector<std::string> usual_columns(std::span<const CaseRecord> cases) {
   });
   std::vector<std::string> names{"step"};
   if (beside) names.insert(names.end(), {"measure", "error"});
-  names.insert(names.end(), {"p95", "samples", "vs", "bubble", "peak", "gap"});
+  names.insert(names.end(), {"p95", "samples", "vs", "bubble", "peak", "reserved", "gap"});
   return names;
 }
 
@@ -296,9 +308,9 @@ std::optional<double> gap_of(const CaseRecord& record, const PlanRecord& plan) {
 std::optional<std::size_t> lacks_most(const PlanRecord& plan) {
   std::optional<std::size_t> worst;
   const auto lack = [&](std::size_t rank) {
-    return plan.peak_memory[rank] - plan.memory_limit[rank];
+    return plan.must_fit()[rank] - plan.memory_limit[rank];
   };
-  for (std::size_t r = 0; r < std::min(plan.peak_memory.size(), plan.memory_limit.size()); ++r)
+  for (std::size_t r = 0; r < std::min(plan.must_fit().size(), plan.memory_limit.size()); ++r)
     if (lack(r) > Bytes{0} && (!worst || lack(r) > lack(*worst))) worst = r;
   return worst;
 }

@@ -124,10 +124,11 @@ std::vector<std::string> alternatives_sentences(const CaseRecord& record) {
 std::string memory_sentence(const PlanRecord& plan, const MemoryUnit& unit) {
   std::string text = (plan.row.family.empty() ? plan.row.plan : schedule_name(plan.row)) + ":";
   if (!plan.row.estimate) return text + " " + plan.reason;
-  for (std::size_t r = 0; r < plan.peak_memory.size(); ++r) {
-    const bool over = r < plan.memory_limit.size() && plan.peak_memory[r] > plan.memory_limit[r];
-    text += " " + unit.text(plan.peak_memory[r]);
-    if (over) text += "(+" + unit.lack_text(plan.peak_memory[r] - plan.memory_limit[r]) + ")";
+  const std::vector<Bytes>& needed = plan.must_fit();
+  for (std::size_t r = 0; r < needed.size(); ++r) {
+    const bool over = r < plan.memory_limit.size() && needed[r] > plan.memory_limit[r];
+    text += " " + unit.text(needed[r]);
+    if (over) text += "(+" + unit.lack_text(needed[r] - plan.memory_limit[r]) + ")";
   }
   return text;
 }
@@ -150,7 +151,9 @@ std::string details_text(const CaseRecord& record, const MemoryUnit& unit, std::
                         outcome_text(tried));
   for (const std::string& sentence : sentences)
     if (!sentence.empty()) text += wrapped(sentence, width, "  ", "      ");
-  text += std::string("  estimated peak memory of each device, ") + unit.name + "\n";
+  const bool reserved = !record.plans.front().reserved.empty();
+  text += std::string("  estimated peak memory of each device, ") +
+          (reserved ? "as PyTorch's allocator reserves it (modelled), " : "") + unit.name + "\n";
   for (const PlanRecord& plan : record.plans)
     text += wrapped(memory_sentence(plan, unit), width, "    ", "        ");
   return text;

@@ -26,7 +26,7 @@ struct Told {
 
 /// The rank of a plan that lacks most, and how much.
 std::string lack_of(const PlanRecord& plan, std::size_t rank) {
-  return "rank " + std::to_string(rank) + " needs " + to_string(plan.peak_memory[rank]) +
+  return "rank " + std::to_string(rank) + " needs " + to_string(plan.must_fit()[rank]) +
          " and has " + to_string(plan.memory_limit[rank]);
 }
 
@@ -77,6 +77,20 @@ std::vector<std::string> engines_apart(const CaseRecord& record) {
   return {"the plan's estimate, " + milliseconds_text(row.estimate) + " ms, is " +
           fixed(100 * std::abs(apart), 1) + " % " + (apart > 0 ? "above" : "below") +
           " its simulation"};
+}
+
+/// Where it is worth a fiftieth of the device's memory.
+std::vector<std::string> less_reserved(const CaseRecord& record) {
+  if (record.plans.empty()) return {};
+  const PlanRecord& plan = record.plans.front();
+  Bytes most{0}, limit{0};
+  for (std::size_t r = 0; r < plan.reserved_expandable.size(); ++r)
+    if (const Bytes less = plan.reserved[r] - plan.reserved_expandable[r]; less > most)
+      most = less, limit = plan.memory_limit[r];
+  if (most == Bytes{0} || 50 * most.value < limit.value) return {};
+  return {"expandable segments: " + to_string(most) +
+          " less is reserved (modelled); set PYTORCH_ALLOC_CONF=expandable_segments:True, and "
+          "plan.allocator to the same"};
 }
 
 /// The first cases of which `sentences_of` says something.
@@ -176,6 +190,7 @@ std::string action_text(const std::vector<CaseRecord>& cases, std::size_t width)
                          "in which a baseline that fits is faster") +
          first_sentences(cases, width, choices_that_matter,
                          "in which select_by picks another plan") +
+         first_sentences(cases, width, less_reserved, "where expandable segments reserve less") +
          first_sentences(cases, width, unfinished, "that are unfinished") +
          first_sentences(cases, width, cut_places, "with cuts of other places") +
          first_sentences(cases, width, engines_apart,

@@ -157,6 +157,9 @@ void drop_until_it_fits(std::vector<Column>& columns, std::size_t keys,
 
 std::string limits_text(const std::vector<CaseRecord>& cases) {
   std::optional<Bytes> least, most;
+  bool reserved = false;
+  for (const CaseRecord& record : cases)
+    for (const PlanRecord& plan : record.plans) reserved = reserved || !plan.reserved.empty();
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans)
       for (const Bytes limit : plan.memory_limit) {
@@ -165,8 +168,9 @@ std::string limits_text(const std::vector<CaseRecord>& cases) {
       }
   if (!least) return "";
   const MemoryUnit unit = memory_unit(*least);  // devices may have gigabytes, a model kilobytes
-  return "; peak memory estimated, limit " + (*least == *most ? "" : unit.text(*least) + " to ") +
-         unit.text(*most) + " " + unit.name;
+  return std::string("; peak memory estimated, ") + (reserved ? "reserved modelled, " : "") +
+         "limit " + (*least == *most ? "" : unit.text(*least) + " to ") + unit.text(*most) + " " +
+         unit.name;
 }
 
 /// What the letters and marks mean, those that are there.

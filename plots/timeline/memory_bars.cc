@@ -29,7 +29,8 @@ std::vector<Content> contents() {
           {"autocast copies", &MemoryContents::autocast_copies, fill(Paint::Forward)},
           {"held for W", &MemoryContents::held_for_weights, fill(Paint::BackwardWeight)},
           {"buffers", &MemoryContents::buffers, fill(Paint::SendForward)},
-          {"temporary", &MemoryContents::temporary, kWaiting}};
+          {"temporary", &MemoryContents::temporary, kWaiting},
+          {"free in segments", &MemoryContents::segments, kPaper}};
 }
 
 double number(Bytes bytes) { return static_cast<double>(bytes.value); }

@@ -105,6 +105,7 @@ TEST(AsFastPlans, NoneThatCountsAsFastNeedsLessThanTheChosen) {
     cluster.kinds[0].memory = Bytes{1 << 30};
     config.plan.iterations = 1;
     config.plan.as_fast = 0.1;
+    config.plan.allocator.reset();  // of some bytes, in segments of 2 MiB, all reserve the same
     config.plan.families = {"gpipe", "1f1b", "zb_greedy"};
     config.baselines = {};
     config.simulate = seed % 2 == 0 && simulator_available();

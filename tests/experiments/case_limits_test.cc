@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "experiments/plans/case_problem.h"
 #include "planner/io/experiment/experiment_config.h"
 #include "tests/support/message_of.h"
 
@@ -59,6 +60,7 @@ TEST(MemoryLimits, AreThoseOfTheDevicesThatTheRanksRunOn) {
                    {.name = "small", .memory = Bytes{50}, .reserve = Bytes{20}}};
   cluster.kind_of_device = {0, 1, 0, 1};
   Request config;
+  config.plan.allocator.reset();
   config.devices = 3;
   EXPECT_THAT(devices_of(config), ElementsAre(DeviceId{0}, DeviceId{1}, DeviceId{2}));
   EXPECT_THAT(memory_limits(config, cluster), ElementsAre(Bytes{90}, Bytes{30}, Bytes{90}));
@@ -70,6 +72,37 @@ TEST(MemoryLimits, AreThoseOfTheDevicesThatTheRanksRunOn) {
   EXPECT_THAT(memory_limits(config, cluster), ElementsAre(Bytes{45}, Bytes{95}, Bytes{45}));
   config.devices = 2;  // of a longer list the first
   EXPECT_THAT(devices_of(config), ElementsAre(DeviceId{3}, DeviceId{2}));
+}
+
+// 1,000 bytes less a reserve of 50: of 950 a fiftieth stays free, 931 may be reserved. Without
+// lifetimes 931 / 1.05 may be allocated, with expandable segments 931 / 1.02.
+TEST(MemoryLimits, OfGpusLeaveRoomForTheAllocator) {
+  Cluster cluster;
+  cluster.kinds = {{.name = "gpu", .memory = Bytes{1000}, .reserve = Bytes{50}}};
+  cluster.kind_of_device = {0};
+  Request config;
+  config.devices = 1;
+  Layers layers = four_layers();
+  bool played = false;
+  const auto searched = [&] {
+    Problem problem{layers, cluster, {}, devices_of(config), {}, {}};
+    set_memory(config, problem);
+    played = problem.allocator.has_value();
+    return problem.memory_limit;
+  };
+  EXPECT_THAT(memory_limits(config, cluster), ElementsAre(Bytes{931}));
+  EXPECT_THAT(searched(), ElementsAre(Bytes{886}));
+  config.plan.allocator->expandable_segments = true;
+  EXPECT_THAT(searched(), ElementsAre(Bytes{912}));
+  EXPECT_FALSE(played);
+  layers.storages = {{.bytes = Bytes{1}, .savers = {LayerId{0}}, .weight_savers = {}, .value = {}}};
+  EXPECT_THAT(searched(), ElementsAre(Bytes{931}));
+  EXPECT_TRUE(played);
+  config.plan.allocator.reset();
+  EXPECT_THAT(searched(), ElementsAre(Bytes{950}));
+  config.plan.allocator.emplace();
+  cluster.kinds.front().type = DeviceType::Cpu;
+  EXPECT_THAT(searched(), ElementsAre(Bytes{950}));
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ TEST_F(ChosenMesh, HidesCollectivesWhereForwardAndBackwardAreSideBySide) {
             "\ntraining: {global_batch: 128, microbatch_size: 1}\n"
             "parallel: {devices: 32, tp: 1, pp: 4, dp: 8, ep: 8, zero: 1, recompute: full, "
             "stages_per_rank: [2]}\n"
-            "plan: {families: [dualpipev]}\nbaselines: []\n");
+            "plan: {families: [dualpipev], allocator: none}\nbaselines: []\n");
   const auto step = [&](const std::string& factor, const std::string& row) {
     const Outcome outcome =
         run({"experts.yaml", "--set", "parallel.overlap_factor=" + factor, "--out", factor});

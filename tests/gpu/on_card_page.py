@@ -144,6 +144,9 @@ class Page:
                 m = a["memory"]
                 rows = [(r, mib(p), mib(q), number(q / p, 3)) for r, (p, q) in enumerate(zip(m["planned"], m["measured"]))]
                 text += "\n" + table(("rank", "planned, MiB", "measured, MiB", "of planned"), rows)
+                planned = sum(m["planned_reserved"])
+                text += f"\nReserved by torch's allocator, all ranks: {mib(planned)} MiB planned (modelled), " \
+                        f"{mib(m['reserved'])} {self.source}, {number(m['reserved'] / planned, 3)} of planned.\n"
             if "timeline" in a:
                 t = a["timeline"]
                 text += f"\nStep {number(t['step_ms'])} ms; {number(t['shared_device_ms'])} ms if k ranks that compute had a " \

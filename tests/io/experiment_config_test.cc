@@ -219,6 +219,23 @@ TEST_F(ExperimentConfig, OptimizersAreNamedOrSayTheirBytes) {
             Optimizer(Optimizer::Own, 1.5, 15));
 }
 
+// The words are PyTorch's; so are the refusals, but for the last two.
+TEST_F(ExperimentConfig, TheAllocatorIsSetAsPyTorchSpellsIt) {
+  const auto allocator = [&](const std::string& text) {
+    return read(kSmallest + "plan: {allocator: \"" + text + "\"}\n").cases[0].plan.allocator;
+  };
+  EXPECT_EQ(read(kSmallest).cases[0].plan.allocator, AllocatorSettings{});
+  EXPECT_EQ(allocator("none"), std::nullopt);
+  EXPECT_EQ(allocator("expandable_segments:True"), AllocatorSettings{.expandable_segments = true});
+  EXPECT_EQ(allocator("max_split_size_mb:64,roundup_power2_divisions:4"),
+            (AllocatorSettings{.max_split_size = 64 * kMiB, .roundup_power2_divisions = 4}));
+  for (const char* wrong :
+       {"expandable_segments", "expandable_segments:true", "max_split_size_mb:20",
+        "roundup_power2_divisions:3", "expandable_segments:True,max_split_size_mb:64",
+        "garbage_collection_threshold:0.8"})
+    EXPECT_THROW(allocator(wrong), ConfigError) << wrong;
+}
+
 TEST_F(ExperimentConfig, PathsAreRelativeToTheConfigAndKeptAsWritten) {
   const Experiment experiment = read(kSmallest);
   EXPECT_EQ(experiment.cases[0].file_names.at("model"), "layers.csv");

@@ -42,8 +42,15 @@ std::int64_t CachingAllocator::rounded(std::int64_t size) const {
 }
 
 std::size_t CachingAllocator::add_piece(std::int64_t address, std::int64_t size, Pool pool) {
-  pieces_.push_back({.address = address, .size = size, .pool = pool});
-  return pieces_.size() - 1;
+  const Piece piece{.address = address, .size = size, .pool = pool};
+  if (unused_.empty()) {
+    pieces_.push_back(piece);
+    return pieces_.size() - 1;
+  }
+  const std::size_t number = unused_.back();
+  unused_.pop_back();
+  pieces_[number] = piece;
+  return number;
 }
 
 void CachingAllocator::reserve(std::int64_t size) {
@@ -54,13 +61,16 @@ void CachingAllocator::reserve(std::int64_t size) {
 void CachingAllocator::put(std::size_t piece) {
   Piece& p = pieces_[piece];
   p.free = true;
-  free_[p.pool].insert({p.size, p.address, piece});
+  FreeList& list = free_[p.pool];
+  const FreeList::value_type entry{p.size, p.address, piece};
+  list.insert(std::ranges::lower_bound(list, entry), entry);
 }
 
 void CachingAllocator::take(std::size_t piece) {
   Piece& p = pieces_[piece];
   p.free = false;
-  free_[p.pool].erase({p.size, p.address, piece});
+  FreeList& list = free_[p.pool];
+  list.erase(std::ranges::lower_bound(list, FreeList::value_type{p.size, p.address, piece}));
 }
 
 /// The piece keeps `size` bytes; the rest is a new one behind it.
@@ -93,6 +103,7 @@ void CachingAllocator::join(std::size_t piece) {
       if (p.after != kNone) pieces_[p.after].before = piece;
     }
     p.size += n.size;
+    unused_.push_back(neighbour);
   }
   if (p.before == kNone)
     if (const auto range = ranges_.find(p.pool); range != ranges_.end())
@@ -106,9 +117,16 @@ std::size_t CachingAllocator::room(std::size_t piece) const {
   return static_cast<std::size_t>(p.size + (grows ? pieces_[p.after].size : 0));
 }
 
+/// The smallest block of at least `size` bytes.
+auto CachingAllocator::first_of(const FreeList& list, std::int64_t size)
+    -> FreeList::const_iterator {
+  return std::ranges::lower_bound(
+      list, FreeList::value_type{size, std::numeric_limits<std::int64_t>::min(), 0});
+}
+
 std::optional<std::size_t> CachingAllocator::best_fit(Pool pool, std::int64_t size) {
   const FreeList& list = free_[pool];
-  auto at = list.lower_bound({size, std::numeric_limits<std::int64_t>::min(), 0});
+  auto at = first_of(list, size);
   if (at == list.end()) return std::nullopt;
   if (settings_.expandable_segments)
     for (auto next = std::next(at);
@@ -155,7 +173,8 @@ std::optional<std::size_t> CachingAllocator::map_pages(Pool pool, std::int64_t s
   if (added) {
     const std::int64_t addresses = round_up(capacity_ + capacity_ / 8, page);
     range->second = {next_address_, add_piece(next_address_, addresses, pool)};
-    pieces_.back().mapped = false, pieces_.back().free = true;
+    Piece& all = pieces_[range->second.first];
+    all.mapped = false, all.free = true;
     next_address_ += addresses;
   }
   std::size_t piece = first_with_room(range->second, size);
@@ -188,15 +207,15 @@ bool CachingAllocator::release_oversize(Pool pool, std::int64_t size) {
   if (settings_.expandable_segments || unlimited()) return false;
   FreeList& list = free_[pool];
   const std::int64_t needed = std::max(size, max_split());
-  const auto enough = list.lower_bound({needed, std::numeric_limits<std::int64_t>::min(), 0});
+  const auto enough = first_of(list, needed);
   if (enough != list.end()) {
     release(std::get<2>(*enough));
     return true;
   }
   std::int64_t released = 0;
-  while (released < needed && !list.empty() && std::get<0>(*list.rbegin()) >= max_split()) {
-    released += std::get<0>(*list.rbegin());
-    release(std::get<2>(*list.rbegin()));
+  while (released < needed && !list.empty() && std::get<0>(list.back()) >= max_split()) {
+    released += std::get<0>(list.back());
+    release(std::get<2>(list.back()));
   }
   return released >= needed;
 }

@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <map>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -60,7 +59,7 @@ class CachingAllocator {
     bool mapped = true;  ///< else an address without memory: expandable segments alone
   };
   using FreeList =
-      std::set<std::tuple<std::int64_t, std::int64_t, std::size_t>>;  ///< size, address
+      std::vector<std::tuple<std::int64_t, std::int64_t, std::size_t>>;  ///< size, address; sorted
   /// Addresses of a pool with expandable segments.
   struct Range {
     std::int64_t begin = 0;
@@ -77,6 +76,7 @@ class CachingAllocator {
   std::size_t cut(std::size_t piece, std::int64_t size);
   void join(std::size_t piece);
   std::size_t room(std::size_t piece) const;
+  static FreeList::const_iterator first_of(const FreeList& list, std::int64_t size);
   std::optional<std::size_t> best_fit(Pool pool, std::int64_t size);
   std::optional<std::size_t> new_segment(Pool pool, std::int64_t size);
   std::optional<std::size_t> map_pages(Pool pool, std::int64_t size);
@@ -88,6 +88,7 @@ class CachingAllocator {
   AllocatorSettings settings_;
   std::int64_t capacity_;
   std::vector<Piece> pieces_;
+  std::vector<std::size_t> unused_;  ///< of these, that others have taken in
   std::map<Pool, FreeList> free_;
   std::map<Pool, Range> ranges_;
   std::int64_t next_address_ = 0;

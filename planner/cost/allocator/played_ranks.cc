@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <numeric>
 #include <optional>
-#include <tuple>
+#include <unordered_map>
 
 #include "planner/cost/allocator/caching_allocator.h"
 #include "planner/cost/stages/recomputed_layers.h"
@@ -175,8 +175,21 @@ class Player {
  private:
   using Block = std::optional<CachingAllocator::Block>;
   enum class What { Kept, Saved, WeightSaved, Gradient, Inner };
-  /// What, number, stage, microbatch.
-  using Key = std::tuple<What, std::size_t, std::size_t, std::int64_t>;
+  struct Key {
+    What what = What::Kept;
+    std::size_t number = 0, stage = 0;
+    std::int64_t microbatch = 0;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const {
+      std::size_t hash = static_cast<std::size_t>(key.what);
+      for (const std::size_t part :
+           {key.number, key.stage, static_cast<std::size_t>(key.microbatch)})
+        hash = (hash ^ part) * 0x9E3779B97F4A7C15U + (hash >> 32U);
+      return hash;
+    }
+  };
   struct Held {
     Block block;
     int holders = 0;
@@ -205,6 +218,7 @@ class Player {
     if (block) allocator_.free(*block);
   }
   void hold(const Key& key, Bytes bytes) {
+    if (bytes <= Bytes{0}) return;
     Held& held = held_[key];
     if (held.holders++ == 0) held.block = make(bytes);
   }
@@ -390,7 +404,7 @@ class Player {
   std::vector<std::vector<Crossing>> entering_, leaving_;  // [stage]
   std::vector<const LayerParameter*> mine_;
   std::vector<bool> has_gradient_;  // [parameter]
-  std::map<Key, Held> held_;
+  std::unordered_map<Key, Held, Hash> held_;
 };
 
 /// The recomputed blocks, those of whole stages included.
@@ -404,30 +418,65 @@ std::vector<LayerRange> blocks_of(const Plan& plan, std::size_t layers) {
   return blocks;
 }
 
+/// What is shared by the ranks of a plan.
+class PlayedPlan {
+ public:
+  PlayedPlan(const Plan& plan, const Layers& layers, const AllocatorSettings& settings)
+      : plan_(plan),
+        layers_(layers),
+        settings_(settings),
+        again_(layers, plan.partition, blocks_of(plan, layers.size())),
+        once_(layers, plan.partition, {}) {}
+  PlayedRank play(RankId rank) const {
+    return Player(plan_, layers_, again_, once_, rank, settings_).play();
+  }
+
+ private:
+  const Plan& plan_;
+  const Layers& layers_;
+  const AllocatorSettings& settings_;
+  const TensorsOfLayers again_, once_;
+};
+
+/// Published runs reserve at most 1.43 times what they allocate (arXiv 2507.16274); small ones have
+/// some segments of 20 MiB that are nearly empty.
+bool surely_fits(Bytes allocated, Bytes limit) {
+  constexpr Bytes kSegments = 100 * kMiB;
+  return allocated + Bytes{allocated.value / 2} + kSegments < limit;
+}
+
 }  // namespace
 
 std::vector<PlayedRank> played_ranks(const Plan& plan, const Layers& layers,
                                      const AllocatorSettings& settings) {
-  const TensorsOfLayers again(layers, plan.partition, blocks_of(plan, layers.size()));
-  const TensorsOfLayers once(layers, plan.partition, {});
+  const PlayedPlan played(plan, layers, settings);
   std::vector<PlayedRank> ranks;
-  for (std::size_t r = 0; r < plan.schedule.ranks(); ++r)
-    ranks.push_back(Player(plan, layers, again, once, RankId{r}, settings).play());
+  for (std::size_t r = 0; r < plan.schedule.ranks(); ++r) ranks.push_back(played.play(RankId{r}));
   return ranks;
 }
 
 std::vector<Bytes> reserved_memory(const Plan& plan, const Layers& layers,
-                                   const AllocatorSettings& settings) {
+                                   const AllocatorSettings& settings,
+                                   const std::vector<Bytes>& limit) {
   std::vector<Bytes> reserved = plan.peak_memory;
-  if (layers.storages.empty()) {
+  if (!has_lifetimes(layers)) {
     for (Bytes& bytes : reserved)
       bytes = Bytes{
           static_cast<std::int64_t>(reserved_factor(settings) * static_cast<double>(bytes.value))};
     return reserved;
   }
-  const std::vector<PlayedRank> played = played_ranks(plan, layers, settings);
-  for (std::size_t r = 0; r < reserved.size(); ++r)
-    reserved[r] += played[r].reserved - played[r].allocated;
+  std::vector<std::size_t> order(reserved.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (!limit.empty())  // the fullest first
+    std::ranges::stable_sort(order, {}, [&](std::size_t r) { return limit[r] - reserved[r]; });
+  std::optional<PlayedPlan> played;
+  for (const std::size_t r : order) {
+    if (!limit.empty() && surely_fits(reserved[r], limit[r])) continue;
+    if (!played) played.emplace(plan, layers, settings);
+    const PlayedRank rank = played->play(RankId{r});
+    reserved[r] += rank.reserved - rank.allocated;
+    if (!limit.empty() && reserved[r] > limit[r]) break;
+  }
   return reserved;
 }
 

@@ -25,9 +25,15 @@ struct PlayedRank {
 std::vector<PlayedRank> played_ranks(const Plan& plan, const Layers& layers,
                                      const AllocatorSettings& settings);
 
+/// The layers say the lifetimes of what they keep. Else reserved_factor() stands for them.
+inline bool has_lifetimes(const Layers& layers) { return !layers.storages.empty(); }
+
 /// [rank] Most that is reserved: plan.peak_memory and what the played lifetimes have beyond their
-/// allocated bytes; by reserved_factor() where the layers say no storages.
+/// allocated bytes; by reserved_factor() without lifetimes. `limit`: [rank];
+/// ranks that allocate so much less that no allocator fills it are not played, nor any behind one
+/// that reserves too much: they need what they allocate. Empty = all are played.
 std::vector<Bytes> reserved_memory(const Plan& plan, const Layers& layers,
-                                   const AllocatorSettings& settings);
+                                   const AllocatorSettings& settings,
+                                   const std::vector<Bytes>& limit = {});
 
 }  // namespace pfeife

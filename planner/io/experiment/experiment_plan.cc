@@ -3,6 +3,7 @@
 #include <set>
 
 #include "planner/io/cluster/device_list.h"
+#include "planner/io/experiment/allocator_conf.h"
 #include "planner/io/experiment/experiment_case.h"
 #include "planner/ir/request/framework.h"
 
@@ -98,8 +99,8 @@ Field<Wishes> given_file(const std::string& key, std::optional<std::filesystem::
 
 /// The keys that go together: those of a given plan, or of a given schedule; none = all.
 std::vector<std::string> keys_beside(bool file, bool schedule) {
-  if (file) return {"file", "reserve"};
-  if (schedule) return {"schedule", "cuts", "reserve", "devices"};
+  if (file) return {"file", "reserve", "allocator", "memory_margin"};
+  if (schedule) return {"schedule", "cuts", "reserve", "allocator", "memory_margin", "devices"};
   return {};
 }
 
@@ -179,6 +180,12 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
           "plans that take at most this share longer than the fastest count as fast; of these the "
           "one is taken whose fullest device has the most room. 0: the fastest, whatever it "
           "needs"),
+      field<Wishes>("allocator", &Wishes::allocator, allocator_kind(),
+                    "settings of PyTorch's allocator, as PYTORCH_ALLOC_CONF has them: what it "
+                    "[reserves](#reserved-memory) must fit. `none`: what is "
+                    "allocated"),
+      field("memory_margin", &Wishes::memory_margin, real(0, 0.9),
+            "share of a device's memory, less the reserve, that stays free"),
       Field<Wishes>{"devices", "a list, or `search`",
                     "the device of each rank. `search`: which of the first D runs which rank [is "
                     "found](open_choices.md)",
@@ -213,7 +220,8 @@ void read_plan_settings(const YamlNode& node, const FieldList<PlanSettings>& fie
 
 YamlValue plan_value(const FieldList<PlanSettings>& fields, const PlanSettings& plan) {
   std::vector<std::string> keys = keys_beside(plan.file.has_value(), plan.schedule.has_value());
-  if (keys.empty() && plan.reference) keys = {"stages_per_rank", "search", "reserve", "devices"};
+  if (keys.empty() && plan.reference)
+    keys = {"stages_per_rank", "search", "reserve", "allocator", "memory_margin", "devices"};
   return (keys.empty() ? fields : fields.only(keys)).value(plan);
 }
 

@@ -90,6 +90,8 @@ void read_pipeline(const YamlNode& root, const std::filesystem::path& folder,
   }
   for (const char* key : {"plan.families", "plan.stages_per_rank", "plan.recompute", "baselines"})
     if (config.places.contains(key)) config.mesh->given.insert(key);
+  config.mesh->question.allocator = config.plan.allocator;
+  config.mesh->question.memory_margin = config.plan.memory_margin;
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ void each_field(Row& row, const Visit& visit) {
   visit("gap_fraction", row.gap);
   visit("simulate_gap_fraction", row.simulate_gap);
   visit("peak_memory_bytes", row.peak_memory);
+  visit("reserved_memory_bytes", row.reserved);
   visit("memory_limit_bytes", row.memory_limit);
   visit("feasible", row.feasible);
   visit("search_s", row.search_s);
@@ -55,6 +56,9 @@ void each_field(Contents& contents, const Visit& visit) {
   visit("held_for_weights_bytes", contents.held_for_weights);
   visit("buffers_bytes", contents.buffers);
   visit("temporary_bytes", contents.temporary);
+  visit("free_in_segments_bytes", contents.segments);
+  visit("context_bytes", contents.context);
+  visit("communicators_bytes", contents.communicators);
 }
 
 /// In results.csv the terms of `memory_of_rank` are a column each.
@@ -116,6 +120,8 @@ void each_field(Plan& plan, const Visit& visit) {
   visit("reason", plan.reason);
   visit("peak_memory_bytes_of_rank", plan.peak_memory);
   visit("memory_limit_bytes_of_rank", plan.memory_limit);
+  visit("reserved_memory_bytes_of_rank", plan.reserved);
+  visit("reserved_expandable_bytes_of_rank", plan.reserved_expandable);
   visit("simulate_p5_ms", plan.simulate_p5);
   visit("simulate_median_ms", plan.simulate_median);
   visit("attribution_of_rank", plan.attribution);

@@ -129,6 +129,8 @@ void check_framework(const PlanSettings& plan) {
 void check_plan(const PlanSettings& plan) {
   if (!(plan.as_fast >= 0 && plan.as_fast <= 1))
     refuse("plan.as_fast", "a share from 0 to 1 is needed");
+  if (!(plan.memory_margin >= 0 && plan.memory_margin <= 0.9))
+    refuse("plan.memory_margin", "a share from 0 to 0.9 is needed");
   if (plan.file && plan.schedule)
     refuse("plan.schedule", "plan.file has a schedule; leave one of the two out");
   if (plan.schedule && plan.cuts == PlanSettings::Cuts::Search)

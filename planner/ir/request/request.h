@@ -13,6 +13,7 @@
 
 #include "planner/ir/basics/ids.h"
 #include "planner/ir/basics/units.h"
+#include "planner/ir/machine/allocator_settings.h"
 #include "planner/ir/machine/mesh_run.h"
 #include "planner/ir/machine/network.h"
 #include "planner/ir/machine/replicas.h"
@@ -62,6 +63,9 @@ struct PlanSettings {
   /// Plans that take at most this share longer than the fastest count as fast as it; of these the
   /// one that is least full is taken.
   double as_fast = 0.001;
+  double memory_margin = kMemoryMargin;  ///< share of what is left that stays free
+  /// PyTorch's; none: what is allocated is all that must fit.
+  std::optional<AllocatorSettings> allocator = AllocatorSettings{};
 
   /// The search finds it: neither plan nor schedule is given.
   bool searched() const { return !file && !schedule; }

@@ -21,7 +21,9 @@ struct PlanRecord {
   ResultRow row;
   PlanFigures figures;
   std::string reason;                            ///< why there is no such plan; "" if there is
-  std::vector<Bytes> peak_memory, memory_limit;  ///< [rank]
+  std::vector<Bytes> peak_memory, memory_limit;  ///< [rank] allocated, and of what is reserved
+  std::vector<Bytes> reserved;                   ///< [rank] as of Contestant
+  std::vector<Bytes> reserved_expandable;  ///< [rank] with expandable segments, if they are not set
   std::optional<Nanoseconds> simulate_p5, simulate_median;  ///< with jitter
   /// [rank] Of the engine by which the case's plans are compared (result_engine.h); empty if the
   /// plan has no time of it.
@@ -31,6 +33,9 @@ struct PlanRecord {
   std::vector<StageCompute> stages;    ///< [stage], as estimated
   bool recomputes = false;             ///< some stage computes its forward again in backward
   std::optional<MeasuredRun> measured;
+
+  /// [rank] What is held against the limit.
+  const std::vector<Bytes>& must_fit() const { return reserved.empty() ? peak_memory : reserved; }
   friend bool operator==(const PlanRecord&, const PlanRecord&) = default;
 };
 

@@ -5,7 +5,7 @@
 
 namespace pfeife {
 
-bool Contestant::fits() const { return possible() && pfeife::fits(plan.peak_memory, memory_limit); }
+bool Contestant::fits() const { return possible() && pfeife::fits(must_fit(), memory_limit); }
 
 const PricedPlan& Contestant::priced() const {
   if (!possible()) throw RuntimeFault(reason);

@@ -25,9 +25,15 @@ struct PricedPlan {
 struct Contestant : PricedPlan {
   std::string name;                 ///< "planned", or the baseline's
   std::string reason;               ///< why there is no such plan; "" = there is
-  std::vector<Bytes> memory_limit;  ///< [rank]
+  std::vector<Bytes> memory_limit;  ///< [rank] of what is reserved
+  /// [rank] By PyTorch's allocator, modelled; empty = what is allocated is all that must fit.
+  std::vector<Bytes> reserved;
   std::optional<Trace> simulated;
 
+  /// [rank] What is held against the limit.
+  const std::vector<Bytes>& must_fit() const {
+    return reserved.empty() ? plan.peak_memory : reserved;
+  }
   bool possible() const { return reason.empty(); }
   /// There is such a plan, and it fits into the memory of its devices.
   bool fits() const;

@@ -29,7 +29,8 @@ struct ResultRow {
   std::optional<double> samples_per_s, bubble;
   std::optional<Nanoseconds> lower_bound;
   std::optional<double> gap, simulate_gap;
-  std::optional<Bytes> peak_memory;  ///< largest over ranks
+  std::optional<Bytes> peak_memory;  ///< allocated, largest over ranks
+  std::optional<Bytes> reserved;     ///< by the allocator, modelled; largest over ranks
   Bytes memory_limit{0};             ///< smallest over ranks
   bool feasible = false;
   double search_s = 0;

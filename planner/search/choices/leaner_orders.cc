@@ -19,6 +19,7 @@ std::optional<Priced> leaner_order(const Problem& problem, const Priced& plan, N
   Problem tight = problem;
   if (is_chosen(tight.recompute)) tight.recompute = Recompute::None;
   tight.receives = plan.receives;
+  tight.allocator.reset();  // whoever takes one of them plays it
   std::optional<Priced> found;
   double none = 0, enough = fullness(plan.peak_memory, problem.memory_limit);  // of the limits
   for (int step = 0; step < kTighter; ++step) {

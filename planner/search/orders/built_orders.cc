@@ -25,6 +25,8 @@ constexpr std::size_t kMoves = 4;         ///< OrderBuilder, of all effort so fa
 constexpr std::size_t kRules = 16;        ///< of the grid at least
 constexpr std::size_t kTurns = 7000;      ///< that annealing with new orders decides, of effort 1
 constexpr std::size_t kMoved = 10000;     ///< actions of orders whose memory is exact, of effort 1
+constexpr int kAttempts = 3;              ///< with less memory, where what is reserved does not fit
+constexpr std::size_t kPlayed = 4;        ///< plans of one call
 constexpr std::int64_t kLackSteps = 256;  ///< the least lack is known to such a part
 
 /// Takes a plan if it is the best so far, or smaller than those that are as fast, and the least bad
@@ -218,6 +220,7 @@ class SingleMicrobatch {
   /// Where every rank has `more` than its limit.
   Answer search_with(Bytes more, std::size_t effort, const SearchFunction& search) const {
     Problem one = with_layers(problem_, layers_);
+    one.allocator.reset();  // not of these layers
     one.schedules = {spec_};
     for (Bytes& limit : one.memory_limit) limit += more;
     return search(one, {.keep = 1, .iterations = effort});
@@ -294,8 +297,58 @@ std::vector<Cuts> BuiltSearch::new_starts(const std::vector<Partition>& starts) 
 
 void BuiltSearch::work(const std::vector<Partition>& starts, std::size_t effort,
                        std::uint64_t seed) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const std::optional<Priced> before = result_.plan;
+    work_once(starts, effort, seed);
+    if (keep_what_fits(before) || result_.plan) break;
+  }
+}
+
+/// On every rank.
+void BuiltSearch::leave(Bytes free) {
+  for (std::size_t r = 0; r < allocated_.memory_limit.size(); ++r)
+    allocated_.memory_limit[r] =
+        std::min(allocated_.memory_limit[r], problem_.memory_limit[r] - free);
+}
+
+/// Plays what is faster than before: the fastest that fits stays. False if one does not fit; then
+/// less memory is left for the next ones, which begin anew.
+bool BuiltSearch::keep_what_fits(const std::optional<Priced>& before) {
+  const auto faster = [&](const Priced& plan) {
+    return !before || plan.estimate < before->estimate;
+  };
+  if (!problem_.allocator || !result_.plan || !faster(*result_.plan)) return true;
+  std::vector<Priced> plans;
+  std::ranges::copy_if(result_.front, std::back_inserter(plans), faster);
+  std::ranges::stable_sort(plans, {}, &Priced::estimate);
+  result_.plan = before;
+  std::size_t played = 0;
+  for (const Priced& plan : plans) {
+    const std::vector<Bytes> needed = must_fit(problem_, plan);
+    if (++played; fits(needed, problem_.memory_limit)) {
+      result_.plan = plan;
+      break;
+    }
+    for (std::size_t r = 0; r < needed.size(); ++r)
+      if (const Bytes limit = problem_.memory_limit[r]; needed[r] > limit) {
+        leave(needed[r] - plan.peak_memory[r]);
+        note_closest(Infeasible{RankId{r}, needed[r], limit, result_.spec, plan.partition},
+                     result_.closest);
+      }
+    if (played == kPlayed) break;
+  }
+  const bool fit = result_.plan == (plans.empty() ? before : plans.front());
+  std::erase_if(result_.front, [&](const Priced& plan) {
+    return !result_.plan || plan.estimate < result_.plan->estimate;
+  });
+  if (!fit) best_ = {}, first_.clear(), started_.clear();
+  return fit;
+}
+
+void BuiltSearch::work_once(const std::vector<Partition>& starts, std::size_t effort,
+                            std::uint64_t seed) {
   worked_ += effort;
-  const OrderBuilder builder(model_, problem_, result_.spec,
+  const OrderBuilder builder(model_, allocated_, result_.spec,
                              {.moves = kMoves * worked_, .rules = kRules + worked_ / 3}, *memo_);
   std::vector<Partition> first;
   if (started_.empty()) {

@@ -57,9 +57,12 @@ class BuiltSearch {
               std::shared_ptr<OrderMemo> memo = std::make_shared<OrderMemo>())
       : model_(model),
         problem_(problem),
+        allocated_(problem),
         search_(std::move(search)),
         memo_(std::move(memo)),
-        result_{.spec = spec, .memory_limit = problem.memory_limit} {}
+        result_{.spec = spec, .memory_limit = problem.memory_limit} {
+    allocated_.allocator.reset();
+  }
 
   /// Begins with the equal-time cuts and those of `starts` that make spec.stages() stages; later,
   /// with those that are new. `effort` as SearchOptions::iterations, of this call alone; calls with
@@ -68,6 +71,9 @@ class BuiltSearch {
   const BuiltPlan& result() const { return result_; }
 
  private:
+  void work_once(const std::vector<Partition>& starts, std::size_t effort, std::uint64_t seed);
+  void leave(Bytes free);
+  bool keep_what_fits(const std::optional<Priced>& before);
   std::vector<Cuts> new_starts(const std::vector<Partition>& starts);
   void begin_anew(const OrderBuilder& builder, std::size_t effort, std::uint64_t seed);
   void try_one_by_one(const OrderBuilder& builder, std::size_t effort, std::uint64_t seed);
@@ -76,6 +82,9 @@ class BuiltSearch {
 
   const CutModel& model_;
   const Problem& problem_;
+  /// Without the allocator, and with as much less memory as its plans were found to reserve more:
+  /// many orders are built, and few of them played.
+  Problem allocated_;
   SearchFunction search_;
   std::shared_ptr<OrderMemo> memo_;
   BuiltPlan result_;

@@ -89,16 +89,19 @@ class Trials {
   bool settled(const OrderTrial& trial, const StageCosts& costs, const Partition& partition,
                const std::vector<bool>& recompute) {
     if (!trial.fastest) return trial.tried_all;
+    Choice choice{spec_, partition, placement_, {recompute}, trial.fastest};
+    if (!choice.recomputed.any()) choice.recomputed = {};
+    const auto fit = [&](const Prices& plan) {
+      return fits(must_fit(problem_, choice, plan), problem_.memory_limit);
+    };
     Prices plan = evaluate_lowered(costs, lower(*trial.fastest, costs, placement_), placement_);
-    if (!fits(plan.peak_memory, problem_.memory_limit) && problem_.receives == Receives::AtNeed)
+    if (!fit(plan) && problem_.receives == Receives::AtNeed)
       plan = received_late(std::move(plan), placement_);
-    if (!fits(plan.peak_memory, problem_.memory_limit)) return false;
+    if (!fit(plan)) return false;
     const std::int64_t time = plan.estimate.count();
     if (time < enough_) {
       enough_ = time;
-      Recomputed recomputed{recompute};
-      if (!recomputed.any()) recomputed = {};
-      faster_ = priced({spec_, partition, placement_, recomputed, trial.fastest}, std::move(plan));
+      faster_ = priced(std::move(choice), std::move(plan));
     }
     return time <= trial.time;
   }

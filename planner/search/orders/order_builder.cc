@@ -114,12 +114,14 @@ std::unique_ptr<Candidates> OrderBuilder::build_for(const Cuts& cuts,
         })));
     const bool done = candidates->best() && !is_chosen(problem_.recompute);
     if (done || attempt == kFits) return candidates;
-    const Prices plan =
-        evaluate(model_.sums(), model_.cluster(), candidates->schedule(), placement_,
-                 model_.partition(cuts), problem_.memory_rule, again(recompute, problem_));
+    const Choice choice{spec_, model_.partition(cuts), placement_, again(recompute, problem_)};
+    const std::vector<Bytes> needed =
+        must_fit(problem_, choice,
+                 evaluate(model_.sums(), model_.cluster(), candidates->schedule(), placement_,
+                          choice.partition, problem_.memory_rule, choice.recomputed));
     bool fits = true;
     for (std::size_t r = 0; r < room.size(); ++r) {
-      const Bytes over = plan.peak_memory[r] - problem_.memory_limit[r];
+      const Bytes over = needed[r] - problem_.memory_limit[r];
       room[r] = std::min(room[r], room[r] - over);
       if (over <= Bytes{0}) continue;
       fits = false;

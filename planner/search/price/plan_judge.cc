@@ -8,6 +8,8 @@
 
 namespace pfeife {
 
+constexpr std::size_t kPlayed = 100000;  ///< layers of microbatches: a tenth of a second or two
+
 PlanJudge::PlanJudge(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
                      const Placement& placement, Schedule compute_only)
     : model_(model),
@@ -24,18 +26,46 @@ Recomputed PlanJudge::recomputed(std::vector<bool> stages, std::vector<LayerRang
   return all.any() ? all : Recomputed{};
 }
 
-Prices PlanJudge::in_memory(Prices prices, FoundPlans& found) const {
-  if (fits(prices.peak_memory) || problem_.memory_rule != MemoryRule::Lifetimes) return prices;
-  std::vector<Bytes> least = least_peak_memory(prices, placement_);
-  if (!fits(least)) {
-    prices.peak_memory = std::move(least);
-    return prices;
+/// must_fit(). Where much was played already, a rank that allocates no less than a refused one is
+/// taken to reserve as much more: thousands of cuts may be judged where none fit.
+std::vector<Bytes> PlanJudge::needed(const Choice& choice, const Prices& prices) {
+  if (!problem_.allocator || !fits(prices.peak_memory)) return prices.peak_memory;
+  refused_.resize(placement_.ranks());
+  std::vector<Bytes> needed = prices.peak_memory;
+  if (played_ > kPlayed) {
+    for (std::size_t r = 0; r < needed.size(); ++r)
+      if (refused_[r] && needed[r] >= refused_[r]->allocated) needed[r] += refused_[r]->more;
+    if (!fits(needed)) return needed;
   }
-  if (problem_.receives == Receives::AtNeed) {
-    Prices late = received_late(prices, placement_);
-    if (fits(late.peak_memory)) return late;
+  needed = must_fit(problem_, choice, prices);
+  if (needed != prices.peak_memory) played_ += problem_.layers.size() * spec_.microbatches;
+  for (std::size_t r = 0; r < needed.size(); ++r) {
+    const Bytes allocated = prices.peak_memory[r];
+    if (needed[r] > problem_.memory_limit[r] &&
+        (!refused_[r] || allocated < refused_[r]->allocated))
+      refused_[r] = {allocated, needed[r] - allocated};
   }
-  found.note_unsure(static_cast<double>(prices.estimate.count()));
+  return needed;
+}
+
+Prices PlanJudge::in_memory(Prices prices, const Cuts& cuts, const Recomputed& recomputed,
+                            FoundPlans& found) {
+  if (problem_.memory_rule != MemoryRule::Lifetimes) return prices;
+  const Choice choice{spec_, model_.partition(cuts), placement_, recomputed};
+  std::vector<Bytes> needed = this->needed(choice, prices);
+  if (fits(needed)) return prices;
+  if (!fits(prices.peak_memory)) needed = least_peak_memory(prices, placement_);
+  if (fits(prices.peak_memory) || fits(needed)) {
+    if (problem_.receives == Receives::AtNeed) {
+      Prices late = received_late(prices, placement_);
+      std::vector<Bytes> needed_late = this->needed(choice, late);
+      if (fits(needed_late)) return late;
+      if (fits(late.peak_memory)) needed = std::move(needed_late);
+    }
+    // Bounds and proofs know what is allocated.
+    found.note_unsure(static_cast<double>(prices.estimate.count()));
+  }
+  if (!fits(needed)) prices.peak_memory = std::move(needed);
   return prices;
 }
 
@@ -45,13 +75,15 @@ Prices PlanJudge::prices(const Cuts& cuts, const Recomputed& recomputed, const L
   if (recomputed.blocks.empty() && problem_.memory_rule == MemoryRule::Lifetimes) {
     StageCosts costs = stage_costs_of(cuts, recomputed);
     Schedule lowered = this->lowered(costs);
-    return in_memory(evaluate_lowered(std::move(costs), std::move(lowered), placement_), found);
+    return in_memory(evaluate_lowered(std::move(costs), std::move(lowered), placement_), cuts,
+                     recomputed, found);
   }
   const auto by = [&](const SummedLayers& sums) {
     return evaluate(sums, model_.cluster(), schedule(), placement_, model_.partition(cuts),
                     problem_.memory_rule, recomputed, problem_.norm);
   };
-  return in_memory(recomputed.blocks.empty() ? by(model_.sums()) : by(layers), found);
+  return in_memory(recomputed.blocks.empty() ? by(model_.sums()) : by(layers), cuts, recomputed,
+                   found);
 }
 
 std::optional<Prices> PlanJudge::fitting(const Cuts& cuts, const Recomputed& recomputed,
@@ -61,8 +93,8 @@ std::optional<Prices> PlanJudge::fitting(const Cuts& cuts, const Recomputed& rec
   Schedule lowered = this->lowered(costs);
   peak_memory = pfeife::peak_memory(with_receives_at_need(lowered), costs, placement_);
   if (!fits(peak_memory)) return std::nullopt;
-  Prices prices =
-      in_memory(evaluate_lowered(std::move(costs), std::move(lowered), placement_), found);
+  Prices prices = in_memory(evaluate_lowered(std::move(costs), std::move(lowered), placement_),
+                            cuts, recomputed, found);
   if (fits(prices.peak_memory)) return prices;
   peak_memory = std::move(prices.peak_memory);
   return std::nullopt;

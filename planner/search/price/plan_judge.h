@@ -28,8 +28,8 @@ class PlanJudge {
   /// What is chosen, and what the problem recomputes whatever is chosen.
   Recomputed recomputed(std::vector<bool> stages, std::vector<LayerRange> blocks = {}) const;
   /// Received late if the prices do not fit otherwise. If nothing fits, the least peaks that are
-  /// needed. Tells `found` of what may fit in rows that are not known. `layers`: the model's, or
-  /// those that blocks are chosen of.
+  /// needed, or what is reserved where that alone does not fit. Tells `found` of what may fit in
+  /// rows that are not known. `layers`: the model's, or those that blocks are chosen of.
   Prices prices(const Cuts& cuts, const Recomputed& recomputed, const Layers& layers,
                 FoundPlans& found);
   Prices prices(const Cuts& cuts, const Recomputed& recomputed, FoundPlans& found) {
@@ -47,7 +47,9 @@ class PlanJudge {
   void add_judged(std::size_t count) { judged_ += count; }
 
  private:
-  Prices in_memory(Prices prices, FoundPlans& found) const;
+  Prices in_memory(Prices prices, const Cuts& cuts, const Recomputed& recomputed,
+                   FoundPlans& found);
+  std::vector<Bytes> needed(const Choice& choice, const Prices& prices);
   StageCosts stage_costs_of(const Cuts& cuts, const Recomputed& recomputed);
   Schedule lowered(const StageCosts& costs) const;
 
@@ -58,6 +60,12 @@ class PlanJudge {
   std::optional<Schedule> schedule_;                      // empty = follows from spec_
   std::optional<std::pair<Cuts, StageCosts>> collected_;  // of the cuts last judged
   std::size_t judged_ = 0;
+  /// What a rank allocated, and reserved beside it, that reserved too much: of those the least.
+  struct Refused {
+    Bytes allocated, more;
+  };
+  std::vector<std::optional<Refused>> refused_;  // [rank]
+  std::size_t played_ = 0;                       // layers of microbatches
 };
 
 }  // namespace pfeife

@@ -10,6 +10,14 @@ namespace pfeife {
 /// allows it and it does not fit otherwise.
 Priced price(const Problem& problem, Choice choice);
 
+/// [rank] What must fit: where the problem has an allocator and what is allocated fits, what is
+/// reserved, of ranks so full that it may be too much, up to the first of which it is; else what is
+/// allocated. `choice`: its cuts, placement and recomputation. Plays every tensor of these ranks.
+std::vector<Bytes> must_fit(const Problem& problem, const Choice& choice, const Prices& prices);
+
+/// The same of a plan.
+std::vector<Bytes> must_fit(const Problem& problem, const Priced& plan);
+
 /// The price of the choice if it fits the problem's devices.
 std::optional<Priced> fitting(const Problem& problem, Choice choice);
 

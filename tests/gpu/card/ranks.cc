@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "planner/cost/allocator/played_ranks.h"
 #include "planner/cost/estimate/estimator.h"
 #include "planner/cost/estimate/memory.h"
 #include "planner/cost/layers/grouping.h"
@@ -12,6 +13,7 @@
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/ir/basics/error.h"
 #include "planner/schedules/families.h"
+#include "runtime/device/rank_memory.h"
 #include "runtime/execute/check.h"
 #include "runtime/launch/rank_threads.h"
 #include "runtime/profile/profiler.h"
@@ -49,7 +51,7 @@ Partition even_partition(const Layers& layers, std::size_t stages) {
 struct Planned {
   Pipeline pipeline;
   StageCosts costs;
-  std::vector<Bytes> memory;
+  std::vector<Bytes> memory, reserved;  // [rank]
 };
 
 Planned plan(const Probe& probe, const ProbedModel& model, const Profile& profile) {
@@ -66,8 +68,13 @@ Planned plan(const Probe& probe, const ProbedModel& model, const Profile& profil
   for (const std::int32_t cut : partition.cuts)
     cuts.push_back(layers.layers[static_cast<std::size_t>(cut)].nodes.back());
   Pipeline pipeline = make_pipeline(model.graph, cuts, generate(spec), placement);
-  std::vector<Bytes> memory = peak_memory(pipeline.schedule, costs, placement);
-  return {std::move(pipeline), std::move(costs), std::move(memory)};
+  Plan played;
+  played.partition = partition, played.placement = placement;
+  played.schedule = pipeline.schedule;
+  played.peak_memory = peak_memory(pipeline.schedule, costs, placement);
+  std::vector<Bytes> reserved = reserved_memory(played, layers, {});
+  return {std::move(pipeline), std::move(costs), std::move(played.peak_memory),
+          std::move(reserved)};
 }
 
 json gradients(const Probe& probe, const ProbedModel& model, const Planned& planned) {
@@ -153,14 +160,18 @@ void probe_ranks(const Probe& probe) {
   set_precision(precision_named(precision), rank);
   RandomTurns turns;
   Measurement measured;
+  c10::getDeviceAllocator(probe.device.type())->resetPeakStats(probe.device.index());
   run_ranks(probe.ranks, probe.device, [&](RankId r, Transport& transport) {
     MeasuredTraining own =
         measure_steps(planned.pipeline, r, model.source, rank, 2 + probe.repetitions,
                       /*count_memory=*/true, turns, {}, transport);
     if (r == RankId{0}) measured = std::move(own.measurement);
   });
+  // Ranks have streams of their own, so that what they reserve adds up: the device counts them all.
   answer["memory"] = {{"planned", values(planned.memory)},
-                      {"measured", values(measured.peak_memory)}};
+                      {"measured", values(measured.peak_memory)},
+                      {"planned_reserved", values(planned.reserved)},
+                      {"reserved", allocator_statistics(probe.device)->reserved.peak.value}};
   answer["timeline"] = timeline(planned, measured);
   probe.write(answer);
 }
