@@ -107,9 +107,11 @@ std::vector<SettledCase> settled_cases(const Request& config, const Layers& laye
 }
 
 SettledSearch search_settled(const std::vector<SettledCase>& cases,
-                             const std::vector<Problem>& problems, const SearchOptions& options,
+                             const std::vector<Problem>& problems, SearchOptions options,
                              const Searcher& searcher) {
   const Request& first = cases.front().config;
+  if (options.times)
+    options.semantics = {.queues = first.simulation.queues, .links = first.simulation.links};
   const bool devices_open = first.plan.search_devices;
   SearchShare share(options, devices_open ? most_device_searches(problems.size())
                                           : most_searches(problems.size()));

@@ -38,7 +38,7 @@ struct SettledSearch {
 /// Searches the problems of `cases` ([case], on the first devices), and if config.plan asks for it
 /// the order of their devices.
 SettledSearch search_settled(const std::vector<SettledCase>& cases,
-                             const std::vector<Problem>& problems, const SearchOptions& options,
+                             const std::vector<Problem>& problems, SearchOptions options,
                              const Searcher& searcher);
 
 }  // namespace pfeife

@@ -97,6 +97,7 @@ struct SearchOptions {
   /// How long these plans of a problem really take, [plan]; may be empty. Decides between problems
   /// that do the same work: their best estimates may be of plans that wait for links.
   std::function<std::vector<Nanoseconds>(const Problem&, std::span<const Priced>)> times = {};
+  Semantics semantics = {};                ///< how transfers hinder one another in `times`
   std::vector<std::string> left_out = {};  ///< of search_steps(): what is a step worth?
 };
 

@@ -6,7 +6,9 @@
 #include <numeric>
 #include <random>
 
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/ir/basics/parallel.h"
+#include "planner/search/choices/sent_time.h"
 #include "planner/search/cuts/local_search.h"
 #include "planner/search/cuts/min_max.h"
 #include "planner/search/orders/every_order.h"
@@ -76,12 +78,13 @@ bool fewer_than(const std::vector<std::size_t>& sizes, std::size_t most) {
 /// How good orders of devices look.
 class Judge {
  public:
-  Judge(const Problem& problem, const std::vector<Priced>& plans)
+  Judge(const Problem& problem, const std::vector<Priced>& plans, const Semantics& semantics)
       : problem_(problem),
         plans_(plans),
+        semantics_(semantics),
         model_(problem.layers, problem.cluster, problem.memory_rule, problem.recomputes_all()) {}
 
-  /// The best score (local_search.h) of any plan's schedule.
+  /// The best score (local_search.h) of any plan's schedule, transfers included that wait.
   double operator()(const DeviceOrder& order) const {
     const Problem placed = with_devices(problem_, order);
     double best = std::numeric_limits<double>::infinity();
@@ -89,26 +92,49 @@ class Judge {
       if (plan.order && !runs_on_a_chain(*plan.order)) continue;
       Candidates candidates = plan.order ? Candidates(model_, placed, plan.spec, *plan.order)
                                          : Candidates(model_, placed, plan.spec);
-      best = std::min(best, score(candidates, *model_.cuts(plan.partition)).score);
+      best = std::min(best, weigh(score(candidates, *model_.cuts(plan.partition)), candidates));
       const auto equal = equal_time_cuts(problem_.layers, candidates.placement(), problem_.cluster);
       if (!equal || problem_.cuts) continue;
       const Scored start = score(candidates, *model_.cuts(*equal));
-      best = std::min(best, descend(candidates, start, 20).score);
+      best = std::min(best, weigh(descend(candidates, start, 20), candidates));
     }
     return best;
   }
 
  private:
+  /// The score, longer by what the busiest link or queue takes more than the busiest rank: one that
+  /// is busy all the time is what a step waits for.
+  double weigh(const Scored& scored, const Candidates& candidates) const {
+    if (semantics_ == Semantics{}) return scored.score;
+    const ScheduleSpec& spec = candidates.spec();
+    const Placement& placement = candidates.placement();
+    const StageCosts costs = stage_costs(model_.sums(), model_.partition(scored.cuts), placement,
+                                         problem_.cluster, {}, problem_.norm);
+    Nanoseconds sent = fullest_queue(costs, placement, semantics_.queues, spec.microbatches);
+    if (semantics_.links == Links::Shared)
+      sent = std::max(sent, busiest_link(costs, placement, problem_.cluster, spec.microbatches));
+    std::vector<Nanoseconds> work(placement.ranks());
+    for (std::size_t s = 0; s < costs.stages.size(); ++s)
+      work[placement.rank_of_stage[s].index()] +=
+          costs.stages[s].forward + costs.stages[s].backward();
+    const Nanoseconds computed =
+        std::ranges::max(work) * static_cast<std::int64_t>(spec.microbatches);
+    return scored.score + static_cast<double>(std::max(sent - computed, Nanoseconds{0}).count());
+  }
+
   const Problem& problem_;
   const std::vector<Priced>& plans_;
+  const Semantics& semantics_;
   CutModel model_;
 };
 
 /// Scores of orders; each class of equal ones is judged once.
 class Ranking {
  public:
-  Ranking(const Problem& problem, const std::vector<Priced>& plans, std::size_t threads)
-      : judge_(problem, plans), classes_(problem.cluster), threads_(threads) {}
+  Ranking(const Problem& problem, const std::vector<Priced>& plans, const SearchOptions& options)
+      : judge_(problem, plans, options.semantics),
+        classes_(problem.cluster),
+        threads_(options.threads) {}
 
   void judge(const std::vector<DeviceOrder>& orders) {
     std::vector<DeviceOrder> fresh;
@@ -217,10 +243,10 @@ Problem with_devices(const Problem& problem, const DeviceOrder& device_of_rank) 
 }
 
 PromisingOrders promising_orders(const Problem& problem, const std::vector<Priced>& plans,
-                                 std::size_t keep, std::size_t threads) {
+                                 std::size_t keep, const SearchOptions& options) {
   const auto all = device_orders(problem.cluster, problem.device_of_rank, kEnumerated);
   if (all && all->size() <= keep) return {*all, true};
-  Ranking ranking(problem, plans, threads);
+  Ranking ranking(problem, plans, options);
   if (all && all->size() <= kJudged) {
     ranking.judge(*all);
     return {ranking.best(keep), false};

@@ -13,14 +13,23 @@ constexpr Finals kFinals{.short_ones = 4, .full = 1};
 constexpr std::size_t kNamingEffort = 30;  ///< of the search that names schedules to judge them by
 constexpr std::size_t kPlans = 3;          ///< schedules to judge them by
 
-/// Schedules to judge orders by. Every rank has the largest limit: where the given order fits
+/// Schedules to judge orders by: the best, and the best of each number of stages a rank if
+/// transfers hinder one another. Every rank has the largest limit: where the given order fits
 /// nothing, others may.
 std::vector<Priced> plans_to_judge_by(const Problem& problem, SearchOptions options,
                                       const Searcher& searcher) {
   Problem roomy = problem;
   std::ranges::fill(roomy.memory_limit, std::ranges::max(problem.memory_limit));
   options.keep = kPlans, options.iterations = kNamingEffort, options.certificate = false;
-  return searcher(roomy, options).plans;
+  Answer answer = searcher(roomy, options);
+  std::vector<Priced> plans = std::move(answer.plans);
+  if (options.semantics == Semantics{}) return plans;
+  for (Priced& plan : answer.all)
+    if (std::ranges::none_of(plans, [&](const Priced& other) {
+          return other.spec.stages_per_rank == plan.spec.stages_per_rank;
+        }))
+      plans.push_back(std::move(plan));
+  return plans;
 }
 
 }  // namespace
@@ -37,7 +46,7 @@ BestDevices search_devices(const std::vector<Problem>& problems, const SearchOpt
   Nanoseconds not_listed = kNothingFits;  // bound of the orders that are not among result.problems
   for (std::size_t i = 0; i < problems.size(); ++i) {
     const std::vector<Priced> plans = plans_to_judge_by(problems[i], options, searcher);
-    const PromisingOrders promising = promising_orders(problems[i], plans, kKept, options.threads);
+    const PromisingOrders promising = promising_orders(problems[i], plans, kKept, options);
     for (const std::vector<DeviceId>& order : promising.orders) {
       result.problems.push_back(with_devices(problems[i], order));
       result.origin.push_back(i);
