@@ -22,8 +22,8 @@ std::vector<Priced> plans_to_judge_by(const Problem& problem, SearchOptions opti
   std::ranges::fill(roomy.memory_limit, std::ranges::max(problem.memory_limit));
   options.keep = kPlans, options.iterations = kNamingEffort, options.certificate = false;
   Answer answer = searcher(roomy, options);
-  std::vector<Priced> plans = std::move(answer.plans);
-  if (options.semantics == Semantics{}) return plans;
+  if (options.semantics == Semantics{}) return std::move(answer.plans);
+  std::vector<Priced> plans;
   for (Priced& plan : answer.all)
     if (std::ranges::none_of(plans, [&](const Priced& other) {
           return other.spec.stages_per_rank == plan.spec.stages_per_rank;
