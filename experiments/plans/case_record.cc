@@ -7,6 +7,7 @@
 #include "planner/cost/allocator/played_ranks.h"
 #include "planner/cost/estimate/link_load.h"
 #include "planner/io/experiment/experiment_config.h"
+#include "planner/ir/model/layer_title.h"
 #include "planner/ir/result/result_engine.h"
 
 namespace pfeife {
@@ -62,6 +63,15 @@ std::vector<StageCompute> stages_of(const Evaluation& plan) {
   return stages;
 }
 
+/// [cut] The layer that it lies after.
+std::vector<std::string> cut_names(const Evaluation& plan) {
+  if (plan.inputs.layers == nullptr) return plan.plan.cut_modules;
+  std::vector<std::string> names;
+  for (const std::int32_t cut : plan.plan.partition.cuts)
+    names.push_back(layer_title(plan.inputs.layers->layers.at(static_cast<std::size_t>(cut))));
+  return names;
+}
+
 /// The chosen plan, the baselines, and the plan with less memory, if there is one.
 std::vector<const Evaluation*> plans_of(const EvaluatedCase& evaluated) {
   std::vector<const Evaluation*> plans{&evaluated.planned[evaluated.chosen]};
@@ -92,7 +102,7 @@ PlanRecord plan_record(const Evaluation& plan, const EvaluatedCase& evaluated, T
       record.attribution.push_back(attribution(*trace, RankId{rank}));
     record.critical_rank = critical_rank(*trace);
   }
-  record.cut_names = plan.plan.cut_modules;
+  record.cut_names = cut_names(plan);
   record.stages = stages_of(plan);
   record.recomputes = plan.plan.recomputed.any();
   record.measured = measured_run(plan);

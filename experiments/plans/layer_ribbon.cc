@@ -1,5 +1,7 @@
 #include "experiments/plans/layer_ribbon.h"
 
+#include "planner/ir/model/layer_title.h"
+
 namespace pfeife {
 
 Ribbon layer_ribbon(const Layers& layers, const Cluster& cluster, const Plan& plan) {
@@ -8,7 +10,7 @@ Ribbon layer_ribbon(const Layers& layers, const Cluster& cluster, const Plan& pl
     const std::size_t kind = cluster.kind_of_device[plan.placement.device(StageId{s}).index()];
     for (std::size_t l = plan.partition.begin(s); l < plan.partition.end(s, layers.size()); ++l) {
       const LayerTimes& times = layers.layers[l].times.at(kind);
-      ribbon.layers.push_back({.name = layers.layers[l].name,
+      ribbon.layers.push_back({.name = layer_title(layers.layers[l]),
                                .stage = s,
                                .time = times.forward + times.backward_input + times.backward_weight,
                                .held = {},

@@ -6,6 +6,7 @@
 
 #include "planner/ir/basics/decimals.h"
 #include "planner/ir/basics/printable.h"
+#include "planner/ir/model/layer_title.h"
 
 namespace pfeife {
 namespace {
@@ -30,9 +31,7 @@ std::vector<LayerBytes> bytes_of(const Layers& layers) {
   return bytes;
 }
 
-std::string module_of(const Layer& layer) {
-  return printable_line(layer.module_path.empty() ? layer.name : layer.module_path);
-}
+std::string title_of(const Layer& layer) { return printable_line(layer_title(layer)); }
 
 std::string csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
@@ -45,8 +44,8 @@ std::string csv_cell(const std::string& text) {
 
 std::string layer_table(const Layers& layers, const Cluster& cluster) {
   const std::vector<LayerBytes> bytes = bytes_of(layers);
-  std::size_t width = 6;
-  for (const Layer& layer : layers.layers) width = std::max(width, module_of(layer).size());
+  std::size_t width = 17;
+  for (const Layer& layer : layers.layers) width = std::max(width, title_of(layer).size());
   const auto mib = [](Bytes amount) {
     return fixed(static_cast<double>(amount.value) / static_cast<double>(kMiB.value), 3);
   };
@@ -56,8 +55,8 @@ std::string layer_table(const Layers& layers, const Cluster& cluster) {
       layers.microbatch_size == 1 ? "1 sample" : fmt::format("{} samples", layers.microbatch_size),
       printable_line(cluster.kinds.front().name));
   text += fmt::format("{:>6}  {:<{}}  {:>10}  {:>10}  {:>10}  {:>12}  {:>14}  {:>12}\n", "layer",
-                      "module", width, "F, ms", "I, ms", "W, ms", "sent, MiB", "parameters, MiB",
-                      "saved, MiB");
+                      "module (operator)", width, "F, ms", "I, ms", "W, ms", "sent, MiB",
+                      "parameters, MiB", "saved, MiB");
   bool forbidden = false;
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const Layer& layer = layers.layers[l];
@@ -65,7 +64,7 @@ std::string layer_table(const Layers& layers, const Cluster& cluster) {
     const bool no_cut = !layer.no_cut_after.empty();
     forbidden = forbidden || no_cut;
     text += fmt::format("{:>6}  {:<{}}  {:>10}  {:>10}  {:>10}  {:>12}  {:>15}  {:>12}\n",
-                        fmt::format("{}{}", l, no_cut ? "!" : ""), module_of(layer), width,
+                        fmt::format("{}{}", l, no_cut ? "!" : ""), title_of(layer), width,
                         fixed(milliseconds(times.forward), 4),
                         fixed(milliseconds(times.backward_input), 4),
                         fixed(milliseconds(times.backward_weight), 4), mib(bytes[l].sent),

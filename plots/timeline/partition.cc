@@ -67,7 +67,8 @@ void draw_layers(Svg& svg, const Ribbon& ribbon, std::size_t first, std::size_t 
     }
     std::string names = "layer " + std::to_string(first) + ", " + ribbon.layers[first].name;
     if (next - first > 1)
-      names = "layers " + std::to_string(first) + " to " + std::to_string(next - 1);
+      names = "layers " + std::to_string(first) + " to " + std::to_string(next - 1) + ", " +
+              ribbon.layers[first].name + " to " + ribbon.layers[next - 1].name;
     draw_box(svg, x, y, width, fill, mix(fill, kInk, 0.25),
              who + names + figures(time, held, saved));
     x += width, first = next;

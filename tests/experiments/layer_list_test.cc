@@ -45,7 +45,7 @@ TEST(LayerList, HasWhatEachLayerTakesAndWhatACutAfterItSends) {
             "2,c,,slow,4,5,6,0,0,10,11,12,\n");
   const std::string table = layer_table(three_layers(), cluster);
   EXPECT_THAT(table, HasSubstr("    0!  a "));
-  EXPECT_THAT(table, HasSubstr("     1  block, 1 "));
+  EXPECT_THAT(table, HasSubstr("     1  block, 1 (b) "));
 }
 
 class Layered : public ProgramTest {};

@@ -221,10 +221,10 @@ TEST_F(Record, AFailedRunLeavesTheReason) {
 
 TEST_F(Record, CutsAndStagesAreNamedAndPlaced) {
   Evaluation named = plan("planned", 10);
-  named.plan.cut_modules = {"a", "block.b"};
+  named.plan.partition.cuts = {0, 1};
   named.plan.placement.rank_of_stage = {RankId{1}, RankId{0}};
   const PlanRecord found = record_of(evaluated({named}), config).plans.at(0);
-  EXPECT_THAT(found.cut_names, ElementsAre("a", "block.b"));
+  EXPECT_THAT(found.cut_names, ElementsAre("a", "block.b (b)"));
   EXPECT_THAT(found.stages,
               ElementsAre(StageCompute{RankId{1}, milliseconds{1}, milliseconds{6}},
                           StageCompute{RankId{0}, milliseconds{8}, milliseconds{48}}));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/ir/basics/error.h"
+#include "planner/ir/model/layer_title.h"
 
 namespace pfeife {
 
@@ -26,7 +27,7 @@ std::string illegal_because(const Layers& layers, const Partition& partition) {
       return stream_all("cut ", cut, " after cut ", partition.cuts[i - 1], ": cuts must increase");
     const Layer& layer = layers.layers[static_cast<std::size_t>(cut)];
     if (!layer.no_cut_after.empty())
-      return stream_all("cut ", cut, " (after layer '", layer.name,
+      return stream_all("cut ", cut, " (after layer '", layer_title(layer),
                         "') is not allowed: ", layer.no_cut_after);
   }
   return "";
