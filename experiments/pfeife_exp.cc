@@ -241,11 +241,20 @@ void print_results(const Experiment& experiment, const SweepResult& result,
   const std::size_t width = output_width();
   const ShownCases shown =
       line.verbose ? ShownCases{result.cases, ""} : cases_to_show(result.cases);
+  const CaseConfig& first = experiment.cases.front();
+  const std::string error = error_of(first);
+  const bool measured = std::ranges::any_of(result.cases, [](const CaseRecord& record) {
+    return std::ranges::any_of(record.plans,
+                               [](const PlanRecord& plan) { return plan.row.measure.has_value(); });
+  });
+  // No more digits are true, but plans beside one another are compared by one model.
+  const bool cut = !error.empty() && !measured && !line.verbose;
   const ScreenOptions options{.width = width,
                               .colour = output_has_colours(),
                               .verbose = line.verbose,
                               .chosen_only = !shown.summary.empty(),
                               .still_moving = line.still_moving,
+                              .digits = cut ? 3 : 4,
                               .columns = line.sweep.columns,
                               .report = (line.sweep.out / "report.html").string()};
   std::cout << wrapped(experiment.name + ": " + experiment_summary(experiment, result.cases), width,
@@ -254,7 +263,6 @@ void print_results(const Experiment& experiment, const SweepResult& result,
   if (!shown.summary.empty())
     std::cout << wrapped(
         shown.summary + "; all are in " + (line.sweep.out / "results.csv").string(), width);
-  const CaseConfig& first = experiment.cases.front();
   const std::filesystem::path comparison =
       line.sweep.out / first.name / "planned" / "comparison.txt";
   if (!first.measurement.traces.empty() && is_there(comparison))
@@ -262,8 +270,9 @@ void print_results(const Experiment& experiment, const SweepResult& result,
   else if (const std::string accuracy = accuracy_table(shown.cases, width, line.verbose);
            !accuracy.empty())
     std::cout << "\n" << accuracy;
-  if (const std::string error = error_of(first); !error.empty())
-    std::cout << wrapped("how sure: " + error, width, "", "    ");
+  if (!error.empty())
+    std::cout << wrapped("how sure: " + error + (cut ? "; more digits: results.csv" : ""), width,
+                         "", "    ");
   if (experiment.step_below)
     std::cout << "\n" << fewest_devices(result.cases, *experiment.step_below, width);
 }

@@ -57,6 +57,18 @@ std::string lack_of(const MeshAnswer& answer, const MeshQuestion& question,
          fixed(gib(nearest.reserved), 1) + " GiB of " + fixed(gib(nearest.limit), 1);
 }
 
+/// Each kind of error once.
+std::string errors_text(const std::vector<FitRow>& rows, std::size_t width) {
+  std::string text;
+  std::vector<std::string> said;
+  for (const FitRow& row : rows) {
+    if (!row.error || std::ranges::find(said, row.error->of) != said.end()) continue;
+    said.push_back(row.error->of);
+    text += wrapped("how sure: " + to_string(*row.error), width, "", "    ");
+  }
+  return text.empty() ? "" : "\n" + text;
+}
+
 }  // namespace
 
 FitRow fit_of_answer(const std::string& cluster, const MeshQuestion& question,
@@ -72,6 +84,7 @@ FitRow fit_of_answer(const std::string& cluster, const MeshQuestion& question,
   row.mfu = model_flops_utilization(best, network);
   row.allocated = best.peak, row.reserved = best.reserved, row.limit = best.limit;
   row.plan = mesh_text(best.run);
+  row.error = error_of_meshes(network.device);
   return row;
 }
 
@@ -142,7 +155,8 @@ std::string fits_table(const std::vector<FitRow>& rows, const std::string& unit,
     line.cells.push_back({row.plan});
     lines.push_back(std::move(line));
   }
-  return grid_text(columns, lines, false) + (lacks.empty() ? "" : "\nwhat is missing\n" + lacks);
+  return grid_text(columns, lines, false) + (lacks.empty() ? "" : "\nwhat is missing\n" + lacks) +
+         errors_text(rows, width);
 }
 
 }  // namespace pfeife

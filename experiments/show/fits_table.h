@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/show/known_errors.h"
 #include "planner/ir/basics/units.h"
 #include "planner/mesh/mesh_search.h"
 
@@ -21,6 +22,7 @@ struct FitRow {
   Bytes allocated{0}, reserved{0}, limit{0};  ///< of the device that has least left
   std::string plan;                           ///< "tp 4, pp 2, mb 1"
   std::optional<double> price;                ///< of a device-hour
+  std::optional<KnownError> error = {};       ///< of the step, where any is known
 };
 
 /// Whether and how fast the best mesh is, of the answer to a question.
@@ -30,8 +32,8 @@ FitRow fit_of_answer(const std::string& cluster, const MeshQuestion& question,
 FitRow fit_of_mesh(const std::string& cluster, const MeshQuestion& question, const Network& network,
                    std::size_t threads);
 
-/// A row each. `unit`: "tokens" or "samples"; at most `width` characters a line where they allow
-/// it.
+/// A row each, and what is known of their errors. `unit`: "tokens" or "samples"; at most `width`
+/// characters a line where they allow it.
 std::string fits_table(const std::vector<FitRow>& rows, const std::string& unit, std::size_t width);
 /// The same for programs, as CSV in bytes, ms and shares; what is not known is empty.
 std::string fits_csv(const std::vector<FitRow>& rows, const std::string& unit);

@@ -20,8 +20,9 @@ struct KnownError {
 /// What is known of meshes on such devices: A100 or H100, by their peak in half precision; else of
 /// both.
 KnownError error_of_meshes(const DeviceKind& kind);
-/// What is known of pipelines whose times follow from published figures of the devices.
-KnownError error_of_pipelines();
+/// What is known of pipelines whose times follow from published figures of the devices, in such a
+/// precision: TF32, or FP16 under autocast, to which BF16 is alike; else of both.
+KnownError error_of_pipelines(Precision precision);
 
 /// "steps of published meshes of A100 were 6 % shorter to 32 % longer than predicted so (76 runs)".
 std::string to_string(const KnownError& error);

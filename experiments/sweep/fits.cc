@@ -89,6 +89,8 @@ FitRow fit_of_pipeline(const FitsQuestion& asked, const Model& model, const Clus
     row.allocated = best.plan.peak_memory[r], row.reserved = held, row.limit = best.memory_limit[r];
   }
   row.plan = name_of(best.plan);
+  if (asked.model.extension() == ".pt2")  // the times of a layer table are given
+    row.error = error_of_pipelines(request.training.precision);
   return row;
 } catch (const ConfigError& error) {
   return {.cluster = name, .devices = devices, .lack = error.what()};

@@ -179,10 +179,10 @@ constexpr std::array kInMemoryUnit{"peak",       "reserved",      "limit",      
                                    "copies",     "buffers",       "temporary",     "segments",
                                    "context",    "communicators", "reference_peak"};
 
-/// Decimals that give the smallest of the figures four digits, and no figure more than eight.
-int decimals_for(double least, double most) {
+/// Decimals that give the smallest of the figures so many digits, and no figure more than eight.
+int decimals_for(double least, double most, int digits) {
   if (least <= 0 || most <= 0) return 1;
-  const int for_least = 3 - static_cast<int>(std::floor(std::log10(least) + 1e-9));
+  const int for_least = digits - 1 - static_cast<int>(std::floor(std::log10(least) + 1e-9));
   const int for_most = 7 - static_cast<int>(std::floor(std::log10(most) + 1e-9));
   return std::clamp(std::min(for_least, for_most), 0, 5);
 }
@@ -211,7 +211,7 @@ struct Range {
     least = least == 0 ? value : std::min(least, value);
     most = std::max(most, value);
   }
-  int decimals() const { return decimals_for(least, most); }
+  int decimals(int digits) const { return decimals_for(least, most, digits); }
 };
 
 /// 1f1b where it is among the plans, else the first baseline that has a time.
@@ -255,7 +255,7 @@ MemoryUnit memory_unit(std::span<const CaseRecord> cases) {
   return memory_unit(least.value_or(kMiB));
 }
 
-TableFacts table_facts(std::span<const CaseRecord> cases) {
+TableFacts table_facts(std::span<const CaseRecord> cases, int digits) {
   TableFacts facts{memory_unit(cases), plan_beside(cases)};
   Range times, rates;
   each_plan(cases, [&](const CaseRecord& record, const PlanRecord& plan) {
@@ -263,8 +263,8 @@ TableFacts table_facts(std::span<const CaseRecord> cases) {
       if (time) times.add(milliseconds(*time));
     if (plan.row.samples_per_s) rates.add(*plan.row.samples_per_s);
   });
-  facts.time_decimals = times.decimals();
-  facts.rate_decimals = rates.decimals();
+  facts.time_decimals = times.decimals(digits);
+  facts.rate_decimals = rates.decimals(digits);
   return facts;
 }
 

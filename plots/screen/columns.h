@@ -26,10 +26,11 @@ MemoryUnit memory_unit(std::span<const CaseRecord> cases);
 struct TableFacts {
   MemoryUnit memory;
   std::string beside;     ///< the plan that speed-ups are over: "1f1b"; "" = there are none
-  int time_decimals = 1;  ///< of ms: four digits of the shortest step
-  int rate_decimals = 1;  ///< of samples/s: four digits of the lowest
+  int time_decimals = 1;  ///< of ms
+  int rate_decimals = 1;  ///< of samples/s
 };
-TableFacts table_facts(std::span<const CaseRecord> cases);
+/// `digits`: of the shortest step and of the lowest rate.
+TableFacts table_facts(std::span<const CaseRecord> cases, int digits = 4);
 
 struct Column {
   std::string name;  ///< what --columns calls it

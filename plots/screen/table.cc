@@ -213,7 +213,7 @@ std::string legend(const std::vector<CaseRecord>& cases, const std::vector<Key>&
 
 std::string screen_table(const std::vector<CaseRecord>& cases, const ScreenOptions& options) {
   if (cases.empty()) return "no case has been computed\n";
-  const TableFacts facts = table_facts(cases);
+  const TableFacts facts = table_facts(cases, options.digits);
   std::vector<std::string> names = options.columns;
   std::vector<Column> columns = columns_of(cases, facts, names);
   if (names.empty() && options.width >= kWide)

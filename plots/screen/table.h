@@ -16,6 +16,7 @@ struct ScreenOptions {
   bool chosen_only = false;  ///< of each case the chosen plan
   /// Names of the cases whose chosen plan a better one may still replace.
   std::vector<std::string> still_moving;
+  int digits = 4;                    ///< of the shortest step and of the lowest rate
   std::vector<std::string> columns;  ///< names of column_names(); empty = the usual ones
   std::string report;                ///< where the rest is to be read; "" = not said
 };

@@ -8,6 +8,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Fits : public ProgramTest {
  protected:
@@ -42,6 +43,8 @@ TEST_F(Fits, HasARowForEachClusterAndNumberOfDevicesWithItsPrice) {
   EXPECT_THAT(outcome.out, ContainsRegex("a100_sxm4_80gb_hosts +8 .*\n +16 "));
   EXPECT_THAT(outcome.out, ContainsRegex("h100_sxm_hosts +8 .*\n +16 "));
   EXPECT_THAT(outcome.out, HasSubstr("1e9 tokens"));
+  EXPECT_THAT(outcome.out, HasSubstr("how sure: steps of published meshes of A100 were"));
+  EXPECT_THAT(outcome.out, HasSubstr("how sure: steps of published meshes of H100 were"));
 }
 
 TEST_F(Fits, AsksForWhatIsNotKnown) {
@@ -61,6 +64,7 @@ TEST_F(Fits, PlansAPipelineOfAModelOfLayers) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("samples/s"));
   EXPECT_THAT(outcome.out, HasSubstr("16: the cluster"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("how sure")));  // its times are given
 }
 
 }  // namespace

@@ -356,7 +356,7 @@ TEST_F(Pfeife, ReadsAConfigsTextAndShowsItsTable) {
   write("same.yaml", config);
   const Outcome outcome = run({"same.yaml", "--out", "out"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  const std::string shown = table(planned);
+  const std::string shown = table(planned, {.digits = 3});
   EXPECT_THAT(outcome.out, HasSubstr(shown.substr(0, shown.rfind("\n\n"))));
   EXPECT_EQ(
       record_of(planned).plans.front().row.knobs,

@@ -294,6 +294,13 @@ TEST(ScreenTable, UnfinishedSearchesStandBelowAndNotesDoNot) {
   EXPECT_THAT(table, Not(HasSubstr("the model is small")));
 }
 
+// The shortest step, 21 ms, has so many digits; speed-ups keep theirs.
+TEST(ScreenTable, StepsHaveAsManyDigitsAsAreTrue) {
+  EXPECT_THAT(screen_table({example()}, {}), HasSubstr(" 21.00 "));
+  EXPECT_THAT(screen_table({example()}, {.digits = 3}), HasSubstr(" 21.0 "));
+  EXPECT_THAT(screen_table(screen_example(), {.digits = 3}), HasSubstr("1.36x"));
+}
+
 TEST(ScreenTable, TimesHaveFiveDigitsInSentences) {
   EXPECT_EQ(milliseconds_text(std::nullopt), "-");
   EXPECT_EQ(milliseconds_text(Nanoseconds{9'999'940}), "9.9999");
