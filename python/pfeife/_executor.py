@@ -184,7 +184,7 @@ class Executor:
         module = stage.module if self._training else stage.evaluation
         if stage.written and self._training:
             written = [(one, one.clone()) for one in stage.written]
-            with copied(module, written):
+            with copied(stage.holder, written):
                 given = module(*inputs)
             with torch.no_grad():
                 for buffer, copy in written:

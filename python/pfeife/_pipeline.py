@@ -21,6 +21,12 @@ from ._stages import Moment, Program, Stage
 BUCKET_BYTES = 25 << 20
 
 
+def full(tensor: torch.Tensor) -> torch.Tensor:
+    """Of a tensor in parts, all of it."""
+    whole: torch.Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+    return whole
+
+
 class Pipeline:
     """A module that is trained as planned, on the ranks of a group.
 
@@ -28,6 +34,8 @@ class Pipeline:
     device: of this rank; "cuda" is the current card. group: of torch.distributed or a mesh of one dimension, a rank a rank
         of the plan; None = the default group.
     replicas: the group of those ranks that have this rank's place in other pipelines, which train on other batches.
+    shard: in their place a mesh of one dimension, whose ranks each keep a part of the parameters (FSDP2); for families without
+        I and W, and modules without parameters that several ranks hold. The module then has the parts.
     scaler: of fp16's loss, torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler(process_group=...).
     compile: True, or arguments of torch.compile, which gets every stage.
     seed: of random operators, the same on all ranks. timeout: seconds until an exchange counts as hung; None = torch's.
@@ -45,6 +53,7 @@ class Pipeline:
         group: Any = None,
         *,
         replicas: Any = None,
+        shard: Any = None,
         scaler: Any = None,
         compile: bool | Mapping[str, Any] = False,
         seed: int = 0,
@@ -60,6 +69,8 @@ class Pipeline:
         self.plan = plan
         self.module: Any = model if isinstance(model, nn.Module) else getattr(model, "module", None)
         self.group = group.get_group() if hasattr(group, "get_group") else group or dist.group.WORLD
+        self._shard = shard
+        replicas = replicas or shard
         self.replicas = replicas.get_group() if hasattr(replicas, "get_group") else replicas
         self.rank = dist.get_rank(self.group)
         self.device = torch.device(device)
@@ -94,6 +105,10 @@ class Pipeline:
             if other != of_rank[0][1]:
                 raise ConfigError(f"rank {rank} has another graph or plan than rank 0; all ranks capture and plan the same")
         self._ties = self._tied()
+        if self.replicas and self._shard is None:
+            for name in self.names:
+                tensor = self._program.tensor(name)
+                tensor.data.copy_(self._across.first(tensor))
 
     def _build(self) -> None:
         plan, cells = self.plan, self.plan.schedule.cells
@@ -135,6 +150,8 @@ class Pipeline:
             split = any(one.kind == "I" and one.stage == stage for one in self._row) and not self._compile
             self.stages[stage] = Stage(program, stage, said[stage], blocks, self.device, self._moment, split=split)
         self._executor = Executor(self.stages, self._rank_of, self.rank, self._messages, self._moment)
+        if self._shard is not None:
+            self._sharded()
         if self._compile:
             self._compiled(self._compile if isinstance(self._compile, Mapping) else {})
         if self._scaler is not None:
@@ -148,6 +165,23 @@ class Pipeline:
             torch.utils.swap_tensors(tensor, nn.Parameter(empty, tensor.requires_grad) if parameter else empty)
         elif tensor.device != self.device:
             tensor.data = tensor.data.to(self.device)
+
+    def _sharded(self) -> None:
+        if any(one.kind == "I" for one in self._row):
+            raise ConfigError(
+                "FSDP2 gathers weights and sums gradients in hooks of whole backwards, which I and W are not: plan for families "
+                "without them (1f1b, interleaved_1f1b, looped, gpipe), or use replicas"
+            )
+        state = [self._program.state(nodes) for nodes in self._program.nodes]
+        for name in self.names:
+            if isinstance(self._program.tensor(name), nn.Parameter) and sum(name in names for names in state) > 1:
+                raise ConfigError(f"{name} is a parameter of several stages, which FSDP2 cannot shard: use replicas")
+        for stage in self.stages.values():
+            stage.shard(self._shard, self._program)
+        if isinstance(self.module, nn.Module):
+            for name, parameter in self.named_parameters().items():
+                owner, _, leaf = name.rpartition(".")
+                self.module.get_submodule(owner)._parameters[leaf] = parameter
 
     def _compiled(self, how: Mapping[str, Any]) -> None:
         if any(one.kind == "I" for one in self._row):
@@ -181,7 +215,8 @@ class Pipeline:
 
     def _count_once(self) -> None:
         """Gradients that are sums already stay on one rank only, before more is added and they are summed again."""
-        for tensor in self.parameters() if self._replica else [tie for tie, holders in self._ties if holders.rank]:
+        all_of_them = self._replica and self._shard is None
+        for tensor in self.parameters() if all_of_them else [tie for tie, holders in self._ties if holders.rank]:
             if tensor.grad is not None:
                 tensor.grad.zero_()
 
@@ -222,7 +257,7 @@ class Pipeline:
             self._summed = False
         after: dict[int, Callable[[], None]] = {}
         under_way: list[tuple[list[torch.Tensor], Arriving]] = []
-        if self.replicas and self._synced:
+        if self.replicas and self._shard is None and self._synced:
             tied = {id(tie) for tie, _ in self._ties}
             for number, stage in self.stages.items():
                 last = max(i for i, action in enumerate(self._row) if action.stage == number and action.kind in "BIW")
@@ -348,7 +383,7 @@ class Pipeline:
         """As torch.nn.utils.clip_grad_norm_, over the parameters of all ranks. Gives the norm."""
         again = {id(tie) for tie, holders in self._ties if holders.rank}
         norms = [
-            torch.linalg.vector_norm(one.grad, norm_type)
+            full(torch.linalg.vector_norm(one.grad, norm_type))
             for one in self.parameters()
             if one.grad is not None and id(one) not in again
         ]

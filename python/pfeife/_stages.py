@@ -9,6 +9,7 @@ the pipeline's device.
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -338,6 +339,11 @@ class Program:
         """The parameters and buffers."""
         return {name: self.tensor(name) for name in self._state.values()}
 
+    def replace(self, placeholder: str, tensor: torch.Tensor) -> None:
+        """A parameter's object, under all its names."""
+        old = self.tensor(self._state[placeholder])
+        self._tensors = {name: tensor if one is old else one for name, one in self._tensors.items()}
+
     def tensor(self, name: str) -> torch.Tensor:
         if name not in self._tensors:
             raise ConfigError(f"another module than was planned: it has no {name!r}")
@@ -453,4 +459,27 @@ class Stage:
         give = list(gives)
         self.module: Any = program.assemble(nodes, give, device, moment, split=split, blocks=again, written=written)
         self.evaluation: Any = program.assemble(nodes, give, device, moment, training=False)
+        self.holder: nn.Module = self.module  # of the buffers that it writes
         self.trained = [one for one in self.module.parameters() if one.requires_grad]
+
+    def shard(self, mesh: Any, program: Program) -> None:
+        """Each rank of the mesh keeps a part of every parameter and its gradient, whole while it computes (FSDP2)."""
+        both = nn.ModuleList([self.module, self.evaluation])
+        sharded = torch.distributed.fsdp.fully_shard(Either(both), mesh=mesh)
+        sharded.set_gradient_divide_factor(1.0)  # a sum, as loss shares are of all replicas
+        self.holder, self.module = sharded, functools.partial(sharded, 0)
+        self.evaluation = functools.partial(sharded, 1)
+        self.trained = []
+        for name, parameter in sharded.named_parameters():
+            program.replace(name.rsplit(".", 1)[-1], parameter)
+
+
+class Either(nn.Module):
+    """One of several modules with the same parameters."""
+
+    def __init__(self, modules: nn.ModuleList):
+        super().__init__()
+        self.of = modules
+
+    def forward(self, which: int, *inputs: Any) -> Any:
+        return self.of[which](*inputs)

@@ -197,7 +197,7 @@ def plain(capture, module, batches, microbatches):
 def difference(one, other):
     if one is None or other is None:
         return 0.0 if one is other else float("inf")
-    return float(((one.detach() - other).abs().max() / other.abs().max().clamp(min=1e-3)))
+    return float(((one.detach() - other.detach()).abs().max() / other.detach().abs().max().clamp(min=1e-3)))
 
 
 def trained(capture, plan, module, batches, wanted):
@@ -393,8 +393,10 @@ def replicas(context):
     replica, place = divmod(context.rank, 2)
     for family in ("1f1b", "zbv"):
         plan = context.plan("tied_gpt", family, ranks=2)
-        pipe = Pipeline(context.capture("tied_gpt").of(made("tied_gpt")), plan, group=pairs[replica], replicas=across[place])
-        module = made("tied_gpt")
+        module, own = made("tied_gpt"), made("tied_gpt")
+        for parameter in own.parameters():
+            parameter.data += replica  # they begin as the first replica does
+        pipe = Pipeline(context.capture("tied_gpt").of(own), plan, group=pairs[replica], replicas=across[place])
         for first in (0, 2):  # accumulated
             batches = [batch_of("tied_gpt", samples, first + seed) for seed, samples in enumerate((8, 11))]
             loss = pipe.step(*batches[replica])
@@ -402,6 +404,52 @@ def replicas(context):
             plain.backward()
             found[f"loss {family} {first}"] = difference(loss, plain.detach())
         found[f"gradients {family}"] = apart(pipe, module)
+    return found
+
+
+def sharded(context):
+    """FSDP2 of each stage on two pipelines of two ranks: gradients and steps of the mean over all samples."""
+    mesh = dist.device_mesh.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "pp"))
+    found = {}
+    for model, how in (("batch_norm", dict(family="interleaved_1f1b")), ("skips", dict(family="1f1b", recompute="full"))):
+        plan = context.plan(model, ranks=2, **how)
+        module = made(model)
+        own = made(model)
+        # A layer that several stages use is refused.
+        shared = model == "skips"
+        try:
+            pipe = Pipeline(context.capture(model).of(own), plan, group=mesh["pp"], shard=mesh["dp"])
+            assert not shared
+        except pfeife.ConfigError as error:
+            found["refused"] = 0.0 if shared and "several stages" in str(error) else str(error)
+            continue
+        optimizer, plain_optimizer = torch.optim.AdamW(pipe.parameters()), torch.optim.AdamW(module.parameters())
+        for step in range(2):
+            batches = [batch_of(model, samples, seed + step) for seed, samples in enumerate((8, 11))]
+            loss = pipe.step(*batches[mesh["dp"].get_local_rank()])
+            plain = 0.0
+            for batch in batches:
+                for part in context.capture(model).split(batch, pipe.microbatches):
+                    own_loss = module(*part) * (len(part[0]) / 19)
+                    own_loss.backward()
+                    plain = plain + own_loss.detach()
+            found[f"loss {step}"] = difference(loss, plain)
+            wanted = dict(module.named_parameters())
+            far = [difference(one.grad.full_tensor(), wanted[name].grad) for name, one in pipe.named_parameters().items()]
+            found[f"gradients {step}"] = max(far)
+            norm = torch.nn.utils.clip_grad_norm_(module.parameters(), 0.1)
+            found[f"norm {step}"] = difference(pipe.clip_grad_norm_(0.1), norm)
+            optimizer.step(), plain_optimizer.step()
+            optimizer.zero_grad(), plain_optimizer.zero_grad()
+        far = [difference(one.full_tensor(), wanted[name]) for name, one in pipe.named_parameters().items()]
+        found["weights"] = max(far)
+        found["parts"] = 0.0 if any(hasattr(one, "full_tensor") for one in own.parameters()) else 1.0
+    try:
+        plan = context.plan("batch_norm", "zbv", ranks=2)
+        Pipeline(context.capture("batch_norm").of(made("batch_norm")), plan, group=mesh["pp"], shard=mesh["dp"])
+        found["split"] = 1.0
+    except pfeife.ConfigError as error:
+        found["split"] = 0.0 if "I and W" in str(error) else str(error)
     return found
 
 
@@ -467,7 +515,7 @@ class Labels(nn.Module):
 
 ALSO = {
     2: (accumulation, another_plan, meta_device, autocast, loss_weight, checked, compiled),
-    4: (replicas, refused, dies),
+    4: (replicas, sharded, refused, dies),
 }
 
 
