@@ -12,7 +12,8 @@ import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ._core import ConfigError
-from ._stages import Moment, Program, draws
+from ._operators import Moment, draws
+from ._stages import Program
 
 
 class Draws(TorchDispatchMode):

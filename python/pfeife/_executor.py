@@ -15,7 +15,8 @@ import torch
 
 from ._core import ConfigError
 from ._messages import Arriving, Messages
-from ._stages import Moment, Stage, copied
+from ._operators import Moment, copied
+from ._stages import Stage
 
 CELL = re.compile(r"(\d+)([A-Z_]+?)(\d*)(?:[<>](\d+))?")
 NOT_EXECUTED = {"UNSHARD", "RESHARD", "REDUCE_GRAD", "OPTIMIZER_STEP"}

@@ -16,7 +16,8 @@ from ._check import Checked, Measured, check, trace
 from ._core import ConfigError, RuntimeFault
 from ._executor import Action, Executor, actions
 from ._messages import Arriving, Messages
-from ._stages import Moment, Program, Stage
+from ._operators import Moment
+from ._stages import Program, Stage
 
 BUCKET_BYTES = 25 << 20
 

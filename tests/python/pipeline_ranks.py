@@ -28,7 +28,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import pfeife
 from pfeife._pipeline import Pipeline
 from pfeife._check import Draws
-from pfeife._stages import Moment
+from pfeife._operators import Moment
 
 SEED = 7
 CLUSTER = dict(memory="1 GiB", peak={"fp32": "1 TFLOP/s"}, gemm_efficiency={"fp32": [["0.001 GFLOP", 1]]}, memory_bandwidth="100 GB/s")

@@ -52,7 +52,7 @@ def test_trains_as_the_plain_module(found, ranks, case):
 
 def test_random_numbers_differ():
     """Of every step, microbatch and operator: numbers of their own, the same ones again."""
-    from pfeife._stages import Moment
+    from pfeife._operators import Moment
 
     moment = Moment(3, torch.device("cpu"))
     with moment.kept():

@@ -1,0 +1,197 @@
+"""What operators of a stage do besides what the captured program says: draw random numbers of their own, leave their weights'
+gradients for W, run again in backward, write copies of buffers."""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch.autograd.graph import get_gradient_edge
+from torch.utils.checkpoint import checkpoint
+
+aten = torch.ops.aten
+MASK = (1 << 63) - 1
+# The operators whose weights' gradients can wait for W, and which of their arguments are not weights. All others make both
+# at once, and theirs come with I.
+ACTIVATIONS = {
+    aten.linear.default: (0,),
+    aten.addmm.default: (1,),
+    aten.mm.default: (0,),
+    aten.bmm.default: (0,),
+    aten.matmul.default: (0,),
+    aten.embedding.default: (1,),
+    **{getattr(aten, f"conv{d}d").default: (0,) for d in (1, 2, 3)},
+    **{getattr(aten, f"conv{d}d").padding: (0,) for d in (1, 2, 3)},
+    aten.conv_transpose1d.default: (0,),
+    aten.conv_transpose2d.input: (0,),
+    aten.conv_transpose3d.input: (0,),
+    aten.convolution.default: (0,),
+}
+
+
+# Arguments that operators have for training, and their values in evaluation.
+QUIET = {"train": False, "training": False, "dropout_p": 0.0}
+
+
+class Moment:
+    """What a stage's operators have to know of the action that runs: where random numbers begin, who takes what W needs.
+
+    Random numbers depend on seed, step, microbatch and the node's name, so they are the same under every plan, in
+    recomputation, and in the unsplit model.
+    """
+
+    def __init__(self, seed: int, device: torch.device):
+        self.seed = seed
+        self.step = 0
+        self.tape: list[tuple[Any, torch.Tensor]] | None = None
+        self._base = 0
+        if device.type == "cpu":
+            self.generator = torch.default_generator
+        else:
+            of_device = torch.get_device_module(device)
+            of_device.init()
+            self.generator = of_device.default_generators[device.index or 0]
+
+    def at(self, microbatch: int, tape: list[tuple[Any, torch.Tensor]] | None = None) -> None:
+        self._base = hash((self.seed, self.step, microbatch))
+        self.tape = tape
+
+    def draw(self, salt: int) -> None:
+        self.generator.manual_seed(hash((self._base, salt)) & MASK)
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """While it holds, what is drawn leaves the user's generator as it was."""
+        state = self.generator.get_state()
+        try:
+            yield
+        finally:
+            self.generator.set_state(state)
+
+
+class Deferred(torch.autograd.Function):
+    """An operator whose backward makes the gradients of its activations, and leaves those of its weights on the tape."""
+
+    @staticmethod
+    def forward(ctx: Any, anchor: torch.Tensor, call: Callable[..., Any], tape: list[Any], *inputs: torch.Tensor) -> torch.Tensor:
+        with torch.enable_grad():
+            ctx.own = [one.detach().requires_grad_(one.requires_grad) for one in inputs]
+            made = call(*ctx.own)
+        ctx.edge, ctx.tape = get_gradient_edge(made), tape
+        return made.detach()
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        wanted = [one for one in ctx.own if one.requires_grad]
+        made = iter(torch.autograd.grad([ctx.edge], wanted, [grad], retain_graph=True) if wanted else ())
+        ctx.tape.append((ctx.edge, grad))
+        return None, None, None, *[next(made) if one.requires_grad else None for one in ctx.own]
+
+
+def deferred(target: Callable[..., Any], moment: Moment) -> Callable[..., Any]:
+    at = ACTIVATIONS[target]
+    anchor = torch.empty(0, requires_grad=True)  # so that the result needs a gradient though no activation does
+
+    def later(*args: Any, **kwargs: Any) -> Any:
+        weights = [one for i, one in enumerate(args) if i not in at and isinstance(one, torch.Tensor)]
+        if moment.tape is None or not any(one.requires_grad for one in weights):
+            return target(*args, **kwargs)
+
+        def call(*activations: torch.Tensor) -> torch.Tensor:
+            new = dict(zip(at, activations))
+            return target(*[new.get(i, one) for i, one in enumerate(args)], **kwargs)
+
+        return Deferred.apply(anchor, call, moment.tape, *[args[i] for i in at])
+
+    return later
+
+
+def drawn(target: Callable[..., Any], name: str, moment: Moment) -> Callable[..., Any]:
+    salt = zlib.crc32(name.encode())
+
+    def draws(*args: Any, **kwargs: Any) -> Any:
+        moment.draw(salt)
+        return target(*args, **kwargs)
+
+    return draws
+
+
+@contextlib.contextmanager
+def copied(module: nn.Module, written: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Iterator[None]:
+    """While it holds, the module works with copies of the buffers that it writes, (buffer, copy): so what a microbatch keeps
+    for its backward stays when the next one writes."""
+    copy_of = {id(buffer): copy for buffer, copy in written}
+    tables = [one._buffers for one in module.modules()] if written else []
+    places = [(table, name, one) for table in tables for name, one in table.items() if id(one) in copy_of]
+    try:
+        for table, name, one in places:
+            table[name] = copy_of[id(one)]
+        yield
+    finally:
+        for table, name, one in places:
+            table[name] = one
+
+
+class Again(nn.Module):
+    """Nodes that are computed again in backward, from the buffers that were there. What they write, they write once."""
+
+    def __init__(self, inner: fx.GraphModule, written: Iterable[str], moment: Moment):
+        super().__init__()
+        self.inner = inner
+        self._written = [name for name, _ in inner.named_buffers() if name in written]
+        self._moment = moment
+
+    def forward(self, *args: Any) -> Any:
+        tape = self._moment.tape
+        buffers = [self.inner.get_buffer(name) for name in self._written]
+        before = [one.clone() for one in buffers]
+        first = True
+
+        def run(anchor: torch.Tensor, *args: Any) -> Any:
+            nonlocal first
+            if first:
+                first = False
+                return self.inner(*args)
+            now = [self.inner.get_buffer(name) for name in self._written]
+            with copied(self.inner, [(one, copy.clone()) for one, copy in zip(now, before)]):
+                return self.inner(*args)
+
+        # With a tape, backwards run inside the backward that computes again, which the other kind of checkpoint would take for
+        # backwards of their own.
+        anchor = torch.empty(0, requires_grad=True)
+        return checkpoint(run, anchor, *args, use_reentrant=tape is not None, preserve_rng_state=False)
+
+
+def arguments(node: fx.Node) -> dict[str, Any]:
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return {}
+    names = [one.name for one in schema.arguments]
+    return {**dict(zip(names, node.args)), **node.kwargs}
+
+
+def draws(node: fx.Node, training: bool = True) -> bool:
+    """Whether it takes random numbers."""
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    given = arguments(node)
+    trains = given.get("train", given.get("training", True)) is not False and given.get("dropout_p", 1) != 0
+    return trains and (training or not QUIET.keys() & given.keys())
+
+
+def in_evaluation(node: fx.Node) -> tuple[Any, Any]:
+    """The node's arguments as an evaluating model has them."""
+    if not arguments(node):
+        return node.args, node.kwargs
+    args = [QUIET.get(one.name, given) for one, given in zip(node.target._schema.arguments, node.args)]
+    return tuple(args), {name: QUIET.get(name, given) for name, given in node.kwargs.items()}
+
+
+def writes_state(node: fx.Node) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    written = node.args[0] if node.args else None
+    return bool(schema and schema.is_mutable and isinstance(written, fx.Node) and written.op == "placeholder")
