@@ -48,6 +48,7 @@ class Messages:
             theirs = world._get_backend(device)
         except RuntimeError:  # none for cards
             theirs = world._get_backend(torch.device("cpu"))
+        theirs = getattr(theirs, "wrapped_pg", theirs)  # TORCH_DISTRIBUTED_DEBUG=DETAIL
         limit = theirs.options._timeout if timeout is None else datetime.timedelta(seconds=timeout)
         if theirs.name() == "gloo":
             return dist.ProcessGroupGloo(self._store, self.rank, self._ranks, timeout=limit)

@@ -356,7 +356,8 @@ class Pipeline:
         return {name: one for name, one in tensors.items() if isinstance(one, nn.Parameter)}
 
     def parameters(self) -> list[nn.Parameter]:
-        return list(self.named_parameters().values())
+        """This rank's, for an optimizer; an empty one where there is none, as optimizers want one."""
+        return list(self.named_parameters().values()) or [nn.Parameter(torch.empty(0, device=self.device))]
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """This rank's parameters and buffers, by the names of the unsplit module, all of those of tied ones; rank 0 has those,

@@ -492,6 +492,35 @@ def refused(context):
     return found
 
 
+class Named(nn.Module):
+    """Arguments by name, the loss in a dictionary."""
+
+    def __init__(self):
+        super().__init__()
+        self.gpt = TinyGPT(dropout=0.1)
+
+    def forward(self, tokens, labels):
+        return {"loss": self.gpt(tokens, labels)}
+
+
+def from_a_module(context):
+    """Every rank captures and plans by itself."""
+    torch.manual_seed(SEED)
+    module = Named().double()
+    batch = dict(zip(("tokens", "labels"), tokens(8, torch.Generator().manual_seed(0))))
+    plan = pfeife.plan(module, batch, pfeife.uniform_cluster(2, **CLUSTER), microbatches=4, families=["zb_greedy"], baselines=[])
+    pipe = Pipeline(module, plan, seed=SEED)
+    optimizer = torch.optim.AdamW(pipe.parameters(), lr=1e-2)
+    first = pipe.step(**batch)
+    optimizer.step()
+    optimizer.zero_grad()
+    said = pipe.check(**batch)
+    objects = dict(module.named_parameters())
+    same = all(one is objects[name] for name, one in pipe.named_parameters().items())
+    trained = same and said.loss < float(first)
+    return {"gradients": max(said.gradients.values()), "trained": 0.0 if trained else 1.0}
+
+
 def dies(context):
     pipe = context.pipe("skips", "1f1b")
     pipe.step(*batch_of("skips", 4 * context.ranks, 0))
@@ -514,7 +543,8 @@ class Labels(nn.Module):
 
 
 ALSO = {
-    2: (accumulation, another_plan, meta_device, autocast, loss_weight, checked, compiled),
+    2: (accumulation, another_plan, meta_device, autocast, loss_weight, checked, compiled)
+    + ((from_a_module,) if hasattr(pfeife, "capture") else ()),
     4: (replicas, sharded, refused, dies),
 }
 
