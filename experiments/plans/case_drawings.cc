@@ -5,7 +5,6 @@
 
 #include "experiments/plans/case_record.h"
 #include "experiments/plans/layer_ribbon.h"
-#include "experiments/plans/memory_contents.h"
 #include "experiments/plans/plan_figures.h"
 #include "planner/ir/result/result_engine.h"
 #include "plots/timeline/link_loads.h"
@@ -77,9 +76,7 @@ CaseDrawings drawings_of(const EvaluatedCase& evaluated) {
     if (engine != TraceSource::Measured) drawn.push_back(plan->trace_of(TraceSource::Measured));
     for (const Trace* trace : drawn)
       if (trace != nullptr) plans.push_back({name, *trace, plan->fits()});
-    memory.push_back(
-        {name, memory_contents(plan->plan, plan->costs, autocast_copies(*plan, evaluated.work)),
-         plan->memory_limit});
+    memory.push_back({name, memory_of(*plan, evaluated.work), plan->memory_limit});
   }
   PlansOptions options{.title = evaluated.config->name};
   if (evaluated.answer.bound && engine != TraceSource::Measured)  // it is one on predictions

@@ -61,6 +61,17 @@ std::vector<Bytes> autocast_copies(const Evaluation& plan, const ModelWork* work
   return copies;
 }
 
+std::vector<MemoryContents> memory_of(const Evaluation& plan, const ModelWork* work) {
+  std::vector<MemoryContents> memory =
+      memory_contents(plan.plan, plan.costs, autocast_copies(plan, work));
+  for (std::size_t r = 0; r < plan.reserved.size(); ++r) {
+    memory[r].segments = plan.reserved[r] - plan.plan.peak_memory[r];
+    memory[r].context = kContext;
+    memory[r].communicators = communicators(*plan.inputs.config) * kCommunicator;
+  }
+  return memory;
+}
+
 PlanFigures figures_of(const Evaluation& plan, const EvaluatedCase& evaluated, const Trace* trace) {
   PlanFigures figures;
   if (trace != nullptr) {
@@ -71,13 +82,7 @@ PlanFigures figures_of(const Evaluation& plan, const EvaluatedCase& evaluated, c
   figures.reference_peak =
       reference_peak_memory(plan.plan.schedule, plan.costs, plan.plan.placement,
                             largest_temporaries(*plan.inputs.layers, plan.plan.partition));
-  figures.memory = memory_contents(plan.plan, plan.costs, autocast_copies(plan, evaluated.work));
-  for (std::size_t r = 0; r < plan.reserved.size(); ++r) {
-    MemoryContents& rank = figures.memory[r];
-    rank.segments = plan.reserved[r] - plan.plan.peak_memory[r];
-    rank.context = kContext;
-    rank.communicators = communicators(*plan.inputs.config) * kCommunicator;
-  }
+  figures.memory = memory_of(plan, evaluated.work);
   return figures;
 }
 

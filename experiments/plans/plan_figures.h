@@ -11,6 +11,9 @@ namespace pfeife {
 /// [stage] bytes that it keeps a microbatch as autocast's copies of parameters; empty = not known.
 std::vector<Bytes> autocast_copies(const Evaluation& plan, const ModelWork* work);
 
+/// [rank] What its memory is for: of what it reserves, where that is known, else of its peak.
+std::vector<MemoryContents> memory_of(const Evaluation& plan, const ModelWork* work);
+
 /// Figures of a plan of `evaluated` that is possible; what is of its step is of `trace` (nullptr =
 /// left out). Utilization is of the peak that the case's precision has on each device, where all
 /// list one.

@@ -30,7 +30,7 @@ std::vector<Content> contents() {
           {"held for W", &MemoryContents::held_for_weights, fill(Paint::BackwardWeight)},
           {"buffers", &MemoryContents::buffers, fill(Paint::SendForward)},
           {"temporary", &MemoryContents::temporary, kWaiting},
-          {"free in segments", &MemoryContents::segments, kPaper}};
+          {"free in segments", &MemoryContents::segments, mix(kAlarm, kPaper, 0.7)}};
 }
 
 double number(Bytes bytes) { return static_cast<double>(bytes.value); }
