@@ -386,7 +386,7 @@ std::string report(const Planned& planned) {
         std::pair{"Calibration", record.calibration},
         std::pair{"Program", std::string("pfeife " PFEIFE_VERSION)}})
     if (!value.empty()) input.facts.emplace_back(name, value);
-  input.drawings = {drawings_of(evaluated)};
+  input.traces = {packed_traces(evaluated)};
   input.clusters = {{record.cluster, *evaluated.planned.front().inputs.cluster}};
   return report_html(input);
 }

@@ -7,6 +7,7 @@
 #include "experiments/plans/layer_ribbon.h"
 #include "experiments/plans/plan_figures.h"
 #include "planner/ir/result/result_engine.h"
+#include "plots/report/packed.h"
 #include "plots/timeline/link_loads.h"
 #include "plots/timeline/memory_bars.h"
 #include "plots/timeline/partition.h"
@@ -53,10 +54,23 @@ std::vector<Trace> traces_of(const Evaluation& plan) {
   return traces;
 }
 
+std::string packed_traces(const EvaluatedCase& evaluated) {
+  std::string json;
+  for (const Evaluation* plan : kept_plans(evaluated)) {
+    json += (json.empty() ? "" : ",") + plots::json_text(plan->name) + ":[" +
+            plots::packed_trace(plan->predicted(), plan->costs);
+    if (plan->measurement) json += "," + plots::packed_trace(plan->measurement->trace, plan->costs);
+    json += "]";
+  }
+  return json.empty() ? "" : "{" + json + "}";
+}
+
 CaseDrawings drawings_of(const EvaluatedCase& evaluated) {
   CaseDrawings drawings{.timelines = {timeline_of(evaluated.planned[evaluated.chosen])}};
   for (const Evaluation& baseline : evaluated.baselines)
     drawings.timelines.push_back(timeline_of(baseline));
+  if (evaluated.less_memory)
+    drawings.timelines.push_back(timeline_of(evaluated.planned[*evaluated.less_memory]));
   std::vector<ComparedPlan> plans;
   std::vector<PlanMemory> memory;
   std::vector<const Evaluation*> kept = kept_plans(evaluated);

@@ -10,7 +10,7 @@
 namespace pfeife {
 namespace {
 
-constexpr std::size_t kMostFigureBytes = std::size_t{3} << 20;
+constexpr std::uintmax_t kMostTraceBytes = std::uintmax_t{8} << 20;
 
 /// What all cases have in common, or "" if they differ.
 template <class Text>
@@ -77,36 +77,18 @@ std::string merged_config(const Experiment& experiment) {
   return text;
 }
 
-/// The drawing, if there is one and `room` for it on the page; "" otherwise.
-std::string drawing(const std::filesystem::path& file, std::size_t& room) {
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(file, error);
-  if (error || size > room) return "";
-  room -= static_cast<std::size_t>(size);
-  return read_file(file);
-}
-
-/// The drawings of all cases while there is room: the cases' own first, then the timelines of the
-/// chosen plans, then those of the others.
-void add_drawings(ReportInput& input, const std::filesystem::path& folder) {
-  std::size_t room = kMostFigureBytes;
-  input.drawings.resize(input.cases.size());
+/// The traces of the cases, while there is room.
+void add_traces(ReportInput& input, const std::filesystem::path& folder) {
+  std::uintmax_t room = kMostTraceBytes;
+  input.traces.resize(input.cases.size());
   for (std::size_t c = 0; c < input.cases.size(); ++c) {
-    const std::filesystem::path files = folder / input.cases[c].name;
-    input.drawings[c].plans = drawing(files / case_file::kPlans, room);
-    input.drawings[c].rank_times = drawing(files / case_file::kRankTimes, room);
-    input.drawings[c].memory = drawing(files / case_file::kMemory, room);
-    input.drawings[c].partition = drawing(files / case_file::kPartition, room);
-    input.drawings[c].links = drawing(files / case_file::kLinks, room);
-    input.drawings[c].timelines.resize(input.cases[c].plans.size());
+    const std::filesystem::path file = folder / input.cases[c].name / case_file::kTraces;
+    std::error_code error;
+    const std::uintmax_t size = std::filesystem::file_size(file, error);
+    if (error || size > room) continue;
+    room -= size;
+    input.traces[c] = read_file(file);
   }
-  for (const bool chosen : {true, false})
-    for (std::size_t c = 0; c < input.cases.size(); ++c)
-      for (std::size_t i = 0; i < input.cases[c].plans.size(); ++i)
-        if ((i == 0) == chosen && input.cases[c].plans[i].row.estimate)
-          input.drawings[c].timelines[i] = drawing(
-              folder / input.cases[c].name / input.cases[c].plans[i].row.plan / "timeline.svg",
-              room);
 }
 
 }  // namespace
@@ -137,7 +119,7 @@ std::string experiment_report(const Experiment& experiment, const std::vector<Ca
   for (const auto& [name, value] : facts)
     if (!value.empty()) input.facts.emplace_back(name, value);
   input.cases = cases;
-  add_drawings(input, folder);
+  add_traces(input, folder);
   for (const CaseConfig& config : experiment.cases)
     if (std::ranges::find(input.clusters, cluster_of(config),
                           &std::pair<std::string, Cluster>::first) == input.clusters.end())

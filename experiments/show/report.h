@@ -12,9 +12,8 @@
 
 namespace pfeife {
 
-/// The page for all cases, whose files are in `folder`. Drawings are put in until they have 3 MiB,
-/// those of the cases before the timelines of single plans; of the others there are links. Errors:
-/// ConfigError if a drawing cannot be read.
+/// The page for all cases, whose files are in `folder`. Traces are put in until they have 8 MiB; of
+/// the other cases there are links to files. Errors: ConfigError if a file cannot be read.
 std::string experiment_report(const Experiment& experiment, const std::vector<CaseRecord>& cases,
                               Inputs& inputs, const std::filesystem::path& folder);
 

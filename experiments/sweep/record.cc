@@ -56,6 +56,7 @@ void write_drawings(const std::filesystem::path& folder, const EvaluatedCase& ev
     else
       write_file(folder / file, picture);
   };
+  write(case_file::kTraces, packed_traces(evaluated));
   write(case_file::kPlans, drawings.plans);
   write(case_file::kRankTimes, drawings.rank_times);
   write(case_file::kMemory, drawings.memory);
@@ -63,6 +64,7 @@ void write_drawings(const std::filesystem::path& folder, const EvaluatedCase& ev
   write(case_file::kLinks, drawings.links);
   std::vector<const Evaluation*> plans{&evaluated.planned[evaluated.chosen]};
   for (const Evaluation& baseline : evaluated.baselines) plans.push_back(&baseline);
+  if (evaluated.less_memory) plans.push_back(&evaluated.planned[*evaluated.less_memory]);
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (!plans[i]->possible()) continue;
     write_file(folder / plans[i]->name / "timeline.svg", drawings.timelines[i]);

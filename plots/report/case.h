@@ -1,5 +1,4 @@
-// The part of the report about one case: charts, tables, and a fold for each plan with its
-// drawings.
+// The part of the report about one case: how sure its figures are, and what was tried.
 #pragma once
 
 #include <string>
@@ -8,10 +7,9 @@
 
 namespace pfeife::plots {
 
-/// A fold with the anchor `case-NUMBER`; open for the reader if `open`. With `beside_files`
-/// links lead to the files of its plans, in folders beside the page.
-std::string case_section(const CaseRecord& report_case, const CaseDrawings& drawings,
-                         std::size_t number, bool open, bool beside_files = true);
+/// A fold with the anchor `case-NUMBER`: what is known of the case besides its plans' figures and
+/// traces. With `beside_files`, links lead to its drawings, in its folder beside the page.
+std::string case_section(const CaseRecord& report_case, std::size_t number, bool beside_files);
 
 /// A list of notes, "" without any.
 std::string note_list(const std::vector<std::string>& notes);

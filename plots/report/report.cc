@@ -4,12 +4,10 @@
 #include "plots/figure/svg.h"
 #include "plots/report/accuracy.h"
 #include "plots/report/case.h"
-#include "plots/report/charts.h"
 #include "plots/report/links.h"
+#include "plots/report/page_data.h"
 #include "plots/report/scatter.h"
 #include "plots/report/style.h"
-#include "plots/report/sweep.h"
-#include "plots/report/tables.h"
 
 namespace pfeife {
 namespace {
@@ -147,18 +145,10 @@ struct Section {
 std::string body(const ReportInput& input) {
   std::string cases;
   for (std::size_t i = 0; i < input.cases.size(); ++i)
-    cases +=
-        case_section(input.cases[i], i < input.drawings.size() ? input.drawings[i] : CaseDrawings{},
-                     i, input.cases.size() == 1, input.beside_files);
+    cases += case_section(input.cases[i], i, input.beside_files);
   const Section sections[] = {
-      {"best", "Best plan of each case", summary_table(input)},
-      {"sweep", "Along the sweep", sweep_charts(input.cases)},
       {"accuracy", "Predicted against measured", accuracy_part(input.cases)},
-      {"results", "All results",
-       element("p", "★ marks the best plan of a case. Click a heading to sort.",
-               " class=\"muted\"") +
-           results_table(input)},
-      {"cases", "Cases and timelines", std::move(cases)},
+      {"cases", "How sure, and what was tried", std::move(cases)},
       {"links", "Links between devices", links_tables(input)},
       {"how", "How the figures were obtained", definitions(present_in(input))},
       {"config", "Configuration, resolved", element("pre", escape(input.config))}};
@@ -169,7 +159,14 @@ std::string body(const ReportInput& input) {
     text += section(id, title, content);
   }
   return element("header", element("h1", escape(input.title)) + fact_list(input)) +
-         element("nav", links) + note_list(input.notes) + text;
+         note_list(input.notes) +
+         element("main",
+                 element("noscript",
+                         "Scripts show plans and timelines here; results.csv, "
+                         "results.md and the drawings of each case, beside "
+                         "this page, have the same figures."),
+                 " id=\"instrument\"") +
+         element("nav", links) + text;
 }
 
 }  // namespace
@@ -182,7 +179,11 @@ std::string report_html(const ReportInput& input) {
   head += element("title", escape(input.title));
   head += element("style", report_style());
   return "<!doctype html>\n<html lang=\"en\">\n" + element("head", head) +
-         element("body", body(input) + element("script", kReportScript)) + "</html>\n";
+         element("body",
+                 body(input) +
+                     element("script", page_data(input), " type=\"application/json\" id=\"data\"") +
+                     element("script", kReportScript)) +
+         "</html>\n";
 }
 
 }  // namespace pfeife

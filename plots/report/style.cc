@@ -11,7 +11,7 @@ constexpr Color kDarkMuted{0xa3, 0xac, 0xb6}, kDarkRule{0x3a, 0x42, 0x4c};
 /// What is paper, ink or rule in light mode, in the page and in its drawings, whose colours are
 /// attributes; fills that mean something stay, and so does what is written on them.
 struct TwoColors {
-  const char* variable;  ///< of report.css; "" = only drawings have it
+  const char* variable;  ///< of page.css; "" = only drawings have it
   Color light, dark;
   bool drawn = true;  ///< drawings have it
 };
@@ -22,6 +22,8 @@ const TwoColors kColors[] = {
     {"rule", kRule, kDarkRule},
     {"idle", kIdle, {0x2a, 0x30, 0x38}},
     {"", mix(kIdle, kPaper, 0.5), {0x20, 0x25, 0x2c}},
+    {"memory", kMemory, kMemory, false},
+    {"held", kHeld, kHeld, false},
     {"alarm", kAlarm, {0xff, 0x8a, 0x7a}},
     {"best", mix(fill(Paint::Forward), kPaper, 0.75), {0x23, 0x34, 0x4d}, false},
     {"", kLaunch, kDarkLaunch},

@@ -7,21 +7,8 @@
 #include "plots/figure/svg.h"
 
 namespace pfeife {
-namespace {
 
-using namespace plots;
-
-constexpr double kMargin = 12, kLabels = 34, kHead = 20, kGap = 10, kLegend = 18, kFigures = 92,
-                 kFoot = 34;
-constexpr double kNear = 0.35;  ///< share of the limit from which on the limit is worth its room
-
-struct Content {
-  const char* name;
-  Bytes MemoryContents::*bytes;
-  Color fill;
-};
-
-std::vector<Content> contents() {
+std::vector<plots::MemoryPart> plots::memory_parts() {
   return {{"parameters", &MemoryContents::parameters, kHeld},
           {"gradients", &MemoryContents::gradients, fill(Paint::Reduction)},
           {"optimizer", &MemoryContents::optimizer, fill(Paint::Optimizer)},
@@ -32,6 +19,14 @@ std::vector<Content> contents() {
           {"temporary", &MemoryContents::temporary, kWaiting},
           {"free in segments", &MemoryContents::segments, mix(kAlarm, kPaper, 0.7)}};
 }
+
+namespace {
+
+using namespace plots;
+
+constexpr double kMargin = 12, kLabels = 34, kHead = 20, kGap = 10, kLegend = 18, kFigures = 92,
+                 kFoot = 34;
+constexpr double kNear = 0.35;  ///< share of the limit from which on the limit is worth its room
 
 double number(Bytes bytes) { return static_cast<double>(bytes.value); }
 
@@ -60,7 +55,7 @@ Scale scale_of(std::span<const PlanMemory> plans, double width) {
 void draw_bar(Svg& svg, const MemoryContents& rank, const Scale& scale, double top, double height,
               const std::string& who) {
   Bytes done{0};
-  for (const Content& content : contents()) {
+  for (const MemoryPart& content : memory_parts()) {
     const Bytes bytes = rank.*content.bytes;
     const double from = scale.x(done);
     done += bytes;
@@ -91,7 +86,7 @@ double draw_legend(Svg& svg, std::span<const PlanMemory> plans, bool limits, con
     x += entry;
     return at;
   };
-  for (const Content& content : contents()) {
+  for (const MemoryPart& content : memory_parts()) {
     const bool present = std::ranges::any_of(plans, [&](const PlanMemory& plan) {
       return std::ranges::any_of(plan.ranks, [&](const MemoryContents& rank) {
         return 1000 * (rank.*content.bytes).value > scale.full.value;

@@ -11,6 +11,17 @@
 
 namespace pfeife {
 
+namespace plots {
+/// One term of MemoryContents, as pictures show it.
+struct MemoryPart {
+  const char* name;
+  Bytes MemoryContents::*bytes;
+  Color fill;
+};
+/// All of them, in the order of their bars.
+std::vector<MemoryPart> memory_parts();
+}  // namespace plots
+
 struct PlanMemory {
   std::string name;                   ///< "zb_greedy, V=3"
   std::vector<MemoryContents> ranks;  ///< [rank], estimated

@@ -361,12 +361,12 @@ TEST_F(Pfeife, ReadsAConfigsTextAndShowsItsTable) {
   EXPECT_EQ(
       record_of(planned).plans.front().row.knobs,
       case_from_json(read("out/devices=2,microbatches=4/case.json"))->plans.front().row.knobs);
-  // The pictures are those of its page.
+  // The traces are those of its page.
   const std::string page = report(planned), theirs = read("out/report.html");
-  const std::size_t figure = theirs.find("<figure"), end = theirs.find("</figure>", figure);
-  ASSERT_LT(end, theirs.size());
-  EXPECT_GT(end - figure, 1000u);
-  EXPECT_THAT(page, HasSubstr(theirs.substr(figure, end - figure)));
+  const std::string traces = "\"traces\":" + read("out/devices=2,microbatches=4/traces.json");
+  EXPECT_GT(traces.size(), 1000u);
+  EXPECT_THAT(theirs, HasSubstr(traces));
+  EXPECT_THAT(page, HasSubstr(traces));
 }
 
 TEST_F(Pfeife, RefusesAConfigsTextWithItsPlace) {

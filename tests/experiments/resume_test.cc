@@ -425,11 +425,11 @@ TEST_F(Sweep, PlansThatACaseNoLongerHasGoAndNothingElseDoes) {
   std::vector<std::string> names;
   for (const auto& [name, text] : files(folder)) names.push_back(name);
   EXPECT_THAT(names, ::testing::UnorderedElementsAre(
-                         "case.json", "files.sha256", "plans.svg", "rank_times.svg", "memory.svg",
-                         "partition.svg", "gpipe/notes.txt", "mine/plan.yaml", "1f1b/plan.yaml",
-                         "1f1b/schedule.csv", "1f1b/stages.csv", "1f1b/schedule_torch.csv",
-                         "1f1b/split_points.json", "1f1b/timeline.svg", "1f1b/trace.json",
-                         "planned/certificate.txt"));
+                         "case.json", "files.sha256", "traces.json", "plans.svg", "rank_times.svg",
+                         "memory.svg", "partition.svg", "gpipe/notes.txt", "mine/plan.yaml",
+                         "1f1b/plan.yaml", "1f1b/schedule.csv", "1f1b/stages.csv",
+                         "1f1b/schedule_torch.csv", "1f1b/split_points.json", "1f1b/timeline.svg",
+                         "1f1b/trace.json", "planned/certificate.txt"));
 
   // Back again, it is all there, byte for byte.
   ASSERT_EQ(plan({"baselines=[gpipe, 1f1b]"}), 0);

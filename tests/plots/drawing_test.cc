@@ -7,8 +7,6 @@
 #include <cstdio>
 
 #include "plots/figure/theme.h"
-#include "plots/report/charts.h"
-#include "plots/report/front.h"
 #include "plots/report/search.h"
 #include "plots/timeline/timeline.h"
 #include "tests/plots/example_report.h"
@@ -97,14 +95,8 @@ TEST(Drawing, TextsOfTimelinesLieOnNothingElseThatIsWritten) {
 }
 
 TEST(Drawing, TextsOfChartsLieOnNothingElseThatIsWritten) {
-  for (CaseRecord& report_case : example_report().cases) {
-    report_case.front = {{"looped, V = 2", Nanoseconds{1'000'000}, Bytes{3 << 20}},
-                         {"1f1b", Nanoseconds{2'000'000}, Bytes{2 << 20}},
-                         {"gpipe", Nanoseconds{3'000'000}, Bytes{1 << 20}}};
-    for (const std::string& chart :
-         {plots::attribution_chart(report_case), plots::search_chart(report_case),
-          plots::stage_chart(report_case.plans[0]), plots::front_chart(report_case)})
-      expect_readable(chart);
+  for (const CaseRecord& report_case : example_report().cases) {
+    expect_readable(plots::search_chart(report_case));
   }
 }
 

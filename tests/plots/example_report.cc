@@ -1,13 +1,13 @@
 #include "tests/plots/example_report.h"
 
-#include "plots/timeline/timeline.h"
+#include "plots/report/packed.h"
 #include "tests/plots/example_traces.h"
 
 namespace pfeife {
 namespace {
 
 PlanRecord plan(const std::string& name, const std::string& family, Example example, Bytes limit,
-                std::vector<std::string>& timelines) {
+                std::string& packed) {
   Example slower = example;
   slower.transfer *= 3;
   slower.source = TraceSource::Simulated;
@@ -34,8 +34,8 @@ PlanRecord plan(const std::string& name, const std::string& family, Example exam
   }
   plan.row.peak_memory = peak;
   plan.row.feasible = peak <= limit;
-  const TimelineOptions options{.title = name, .memory_limits = plan.memory_limit};
-  timelines.push_back(timeline_svg(traces, options));
+  packed += (packed.empty() ? "{" : ",") + plots::json_text(name) + ":[" +
+            plots::packed_trace(best, {}) + "]";
   return plan;
 }
 
@@ -52,7 +52,7 @@ ReportInput example_report() {
       "version: 1\nmodel: models/vit_g14.pt2\ncases: {devices: [2, 4], microbatches: [8]}\n";
   for (const std::size_t devices : {std::size_t{2}, std::size_t{4}}) {
     CaseRecord report_case;
-    std::vector<std::string>& timelines = input.drawings.emplace_back().timelines;
+    std::string& traces = input.traces.emplace_back();
     report_case.name = "devices=" + std::to_string(devices) + ",microbatches=8";
     const Bytes limit{(devices == 2 ? 38 : 9) * kGiB.value};
     Example example{.ranks = devices, .microbatches = 8, .forward = Nanoseconds{41'234'567}};
@@ -65,9 +65,10 @@ ReportInput example_report() {
     looped.backward /= 2;
     Example slow = example;
     slow.forward += Nanoseconds{3'000'000};
-    report_case.plans = {plan("planned", "looped", example, limit, timelines),
-                         plan("1f1b", "1f1b", slow, limit, timelines),
-                         plan("interleaved_1f1b", "interleaved_1f1b", looped, limit, timelines)};
+    report_case.plans = {plan("planned", "looped", example, limit, traces),
+                         plan("1f1b", "1f1b", slow, limit, traces),
+                         plan("interleaved_1f1b", "interleaved_1f1b", looped, limit, traces)};
+    traces += "}";
     PlanRecord& planned = report_case.plans[0];
     planned.row.knobs = "loop_batch=8, prefetch=1";
     planned.row.cuts = {101, 203};

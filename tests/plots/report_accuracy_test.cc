@@ -8,7 +8,6 @@
 #include <set>
 
 #include "plots/report/accuracy.h"
-#include "plots/report/front.h"
 #include "plots/report/scatter.h"
 #include "plots/report/search.h"
 #include "tests/plots/example_report.h"
@@ -151,30 +150,6 @@ std::size_t percent_ticks(const XmlElement& drawing) {
   return ticks;
 }
 
-// A baseline eleven times as slow would leave the rest a tenth of the axis.
-TEST(Report, AnOutlierDoesNotSquashTheFrontAndBaselinesAndLimitAreDrawn) {
-  CaseRecord record = with_baselines({{0.02, 800}, {10, 1100}}, 1200);
-  record.front = {{"a", Nanoseconds{10'000'000}, Bytes{1000 << 20}},
-                  {"b", Nanoseconds{10'300'000}, Bytes{700 << 20}},
-                  {"c", Nanoseconds{10'600'000}, Bytes{400 << 20}}};
-  const XmlElement drawing = parse_xml(plots::front_chart(record));
-  auto marks = by_name(drawing, "rect");
-  ASSERT_EQ(marks.size(), 4u);
-  EXPECT_GT(std::abs(marks[1]->number("y") - marks[3]->number("y")), 60);
-  EXPECT_NEAR(marks[2]->number("y"), (marks[1]->number("y") + marks[3]->number("y")) / 2, 0.02);
-  EXPECT_EQ(moved(drawing, "baseline").size(), 2u);
-  EXPECT_EQ(by_class(drawing, "limit").size(), 1u);
-  EXPECT_THAT(shown_text(drawing), HasSubstr("limit 1200 MiB"));
-  EXPECT_THAT(shown_text(drawing), HasSubstr("a  10.20 ms, 800.0 MiB: base0"));
-  EXPECT_THAT(shown_text(drawing), HasSubstr("b↑ 110.0 ms, 1100 MiB: base1"));
-  EXPECT_GE(percent_ticks(drawing), 4u);
-  // A limit that is far is said, and not drawn.
-  for (PlanRecord& plan : record.plans) plan.row.memory_limit = 80 * kGiB;
-  const XmlElement far = parse_xml(plots::front_chart(record));
-  EXPECT_EQ(by_class(far, "limit").size(), 0u);
-  EXPECT_THAT(shown_text(far), HasSubstr("limit 81920 MiB →"));
-}
-
 // The first plan is ten times the best, the last ones differ by 1 %: that is still seen.
 TEST(Report, AnOutlierDoesNotSquashTheSearch) {
   CaseRecord record = with_baselines({{0.015, 1}, {5, 1}}, 0);
@@ -220,18 +195,14 @@ TEST(Report, AChartHasOneUnitOfTimeAndOneOfMemoryAndNoFigureHasSixDecimals) {
     record.plans[p].measured->furthest = {
         {RankId{0}, "0F1", Nanoseconds{123'457}, Nanoseconds{12'345}}};
   }
-  record.plans[1].attribution.assign(2, {.compute = Nanoseconds{123'456}});
-  record.plans[0].stages = {{RankId{0}, Nanoseconds{999'999}, Nanoseconds{1'000'001}},
-                            {RankId{1}, Nanoseconds{99'999}, Nanoseconds{10'001}}};
-  record.front = {{"a", Nanoseconds{999'123}, Bytes{2345 << 20}},
-                  {"b", Nanoseconds{1'500'123}, Bytes{345 << 20}}};
   std::string html = report_html(input);
-  for (const std::string name : {"style", "script"})
-    html.erase(html.find("<" + name + ">"),
-               html.find("</" + name + ">") - html.find("<" + name + ">") + name.size() + 3);
+  for (const std::string name : {"style", "script", "script"}) {
+    const std::size_t begin = html.find("<" + name);
+    html.erase(begin, html.find("</" + name + ">", begin) - begin + name.size() + 3);
+  }
   const XmlElement page = parse_xml(html.substr(html.find("<html")));
   const auto charts = by_name(page, "svg");
-  ASSERT_GE(charts.size(), 8u);
+  ASSERT_GE(charts.size(), 3u);
   std::size_t with_time = 0;
   for (const XmlElement* chart : charts) {
     const auto times = units(*chart, "ns|µs|ms|s"), memory = units(*chart, "KiB|MiB|GiB|TiB");
@@ -240,7 +211,7 @@ TEST(Report, AChartHasOneUnitOfTimeAndOneOfMemoryAndNoFigureHasSixDecimals) {
     EXPECT_LE(memory.size(), 1u) << testing::PrintToString(memory);
     with_time += times.size();
   }
-  EXPECT_GE(with_time, 6u);
+  EXPECT_GE(with_time, 2u);
   EXPECT_FALSE(std::regex_search(shown_text(page), std::regex(R"([0-9]\.[0-9]{6})")));
 }
 

@@ -12,11 +12,13 @@ namespace case_file {
 inline constexpr std::string_view kRecord = "case.json", kPlans = "plans.svg",
                                   kRankTimes = "rank_times.svg", kMemory = "memory.svg",
                                   kPartition = "partition.svg", kLinks = "links.svg",
-                                  kCluster = "cluster.yaml", kDigests = "files.sha256";
+                                  kTraces = "traces.json", kCluster = "cluster.yaml",
+                                  kDigests = "files.sha256";
 }  // namespace case_file
 
 inline constexpr std::array kCaseFiles{
-    case_file::kPlans, case_file::kRankTimes, case_file::kMemory, case_file::kPartition,
-    case_file::kLinks, case_file::kCluster,   case_file::kRecord, case_file::kDigests};
+    case_file::kTraces,  case_file::kPlans,     case_file::kRankTimes,
+    case_file::kMemory,  case_file::kPartition, case_file::kLinks,
+    case_file::kCluster, case_file::kRecord,    case_file::kDigests};
 
 }  // namespace pfeife
