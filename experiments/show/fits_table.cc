@@ -11,10 +11,6 @@
 namespace pfeife {
 namespace {
 
-double gib(Bytes bytes) {
-  return static_cast<double>(bytes.value) / static_cast<double>(kGiB.value);
-}
-
 /// "1,104": whole, with commas.
 std::string grouped(double value) {
   std::string text = fixed(value, 0);

@@ -10,10 +10,6 @@
 namespace pfeife {
 namespace {
 
-double gib(Bytes bytes) {
-  return static_cast<double>(bytes.value) / static_cast<double>(kGiB.value);
-}
-
 /// What tells the outcome from others of the same sizes.
 std::string other_choices(const MeshRun& run) {
   std::string text = "mb " + std::to_string(run.microbatch_size);
@@ -55,6 +51,10 @@ std::string step_parts(const MeshOutcome& outcome) {
 double tokens_per_second(const MeshOutcome& outcome) {
   const MeshRun& run = outcome.run;
   return static_cast<double>(run.global_batch * run.architecture.sequence) / seconds(outcome.step);
+}
+
+double gib(Bytes bytes) {
+  return static_cast<double>(bytes.value) / static_cast<double>(kGiB.value);
 }
 
 std::string mesh_text(const MeshRun& run) {

@@ -17,6 +17,7 @@ std::string meshes_csv(const MeshAnswer& answer, const Network& network);
 
 /// "tp 4, pp 2, dp 2, mb 1, recompute full, zero 1": sizes above 1, and what else was chosen.
 std::string mesh_text(const MeshRun& run);
+double gib(Bytes bytes);  ///< GiB
 double tokens_per_second(const MeshOutcome& outcome);
 /// FLOPs of the model for a step (model_flops_per_token()) over the step and the peak of all
 /// devices.
