@@ -261,7 +261,7 @@ def plan(
     """Chooses cuts, schedule and order together: plan(model, cluster, ...), or of a module plan(module, batch, cluster, ...).
 
     model: a file, bytes, pfeife.model(...) or pfeife.layers(...). cluster: a name, a file, pfeife.cluster({...}).
-        A torch.nn.Module, on any device, `meta` included.
+        A torch.nn.Module, on any device, `meta` included; or what capture() made of one, plan(capture, cluster, ...).
     batch: for a module, that of one step as the data loader gives it (with `parallel`, of one replica): a dict gives the
         arguments of forward by name, a tuple or list in order, all else is the only one. microbatches=16 splits it.
     loss, batch_dims: as of capture(). The plan keeps what was captured as `capture`.
@@ -280,13 +280,17 @@ def plan(
         if not isinstance(microbatches, int):
             raise _core.ConfigError("microbatches: into how many a step's batch is split, microbatches=16")
         taken = _captured(model, batch, loss=loss, batch_dims=batch_dims, microbatches=microbatches)
-        model = _config.model(taken.archive, name=type(model).__name__)
+        batch = loss = batch_dims = None
     elif cluster is None:
         cluster, batch = batch, None
+    if hasattr(model, "archive") and hasattr(model, "program"):  # a Capture, whose class needs torch
+        taken = model
+    if taken is not None:
+        model = _config.model(taken.archive, name=type(taken.module).__name__)
     if cluster is None:
         raise _core.ConfigError("cluster: the devices to plan for, a name or a file; " + ", ".join(_config.cluster_names()))
-    if taken is None and not (batch is loss is batch_dims is None):
-        raise _core.ConfigError("batch, loss and batch_dims belong to a torch.nn.Module; an archive holds its loss")
+    if not (batch is loss is batch_dims is None):
+        raise _core.ConfigError("batch, loss and batch_dims belong to a torch.nn.Module; what is captured already has them")
     asked = Asked(model, cluster, request)
     try:
         core = asked(_core.plan, asked.text, "", asked.names, _threads(threads), _shown(progress))

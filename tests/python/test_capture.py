@@ -183,6 +183,43 @@ class Casts(Bad):
             return self.layer(x).float().mean()
 
 
+class Swish(torch.autograd.Function):
+    """Its backward is what autograd makes of its forward."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * torch.sigmoid(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        half = torch.sigmoid(x)
+        return gradient * (half + x * half * (1 - half))
+
+
+class Rounded(torch.autograd.Function):
+    """Its backward is not."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.round()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+class Swishes(Bad):
+    def forward(self, x):
+        return Swish.apply(self.layer(x)).mean()
+
+
+class Rounds(Bad):
+    def forward(self, x):
+        return Rounded.apply(self.layer(x)).mean()
+
+
 class NoScalar(Bad):
     def forward(self, x):
         return self.layer(x)
@@ -211,6 +248,7 @@ class Mean(Bad):
         (LeavesTorch, ["# here", "data loader"]),
         (Conditional, ["# here", "torch.where"]),
         (Casts, ["torch.autocast", "bf16_amp"]),
+        (Rounds, ["Rounded, a torch.autograd.Function", "is_exporting()"]),
         (NoScalar, ["[s", "8] of torch.float32", "loss=lambda output, batch"]),
     ],
 )
@@ -221,6 +259,34 @@ def test_what_cannot_be_captured_is_named_with_its_line(kind, words, capfd):
     if words[0] == "# here":
         assert f"{__file__}:{kind.forward.__code__.co_firstlineno + 1}" in str(refused.value)
     assert capfd.readouterr().err == ""
+
+
+def test_a_function_whose_backward_is_that_of_its_operators():
+    module, x = Swishes(), torch.randn(8, 8)
+    capture = pfeife.capture(module, x, microbatches=2)
+    assert "Swish" in capture.notes[0] and "the same on random numbers" in capture.notes[0]
+    wanted = torch.autograd.grad(module(x[:4]), list(module.parameters()))
+    got = torch.autograd.grad(loss_of(capture, [x[:4]]), list(module.parameters()))
+    assert all(torch.allclose(one, other) for one, other in zip(wanted, got))
+
+
+def test_an_operator_with_a_gradient_of_its_own_keeps_it():
+    @torch.library.custom_op("pfeife_test::round", mutates_args=())
+    def rounded(x: torch.Tensor) -> torch.Tensor:
+        return x.round()
+
+    rounded.register_fake(torch.empty_like)
+    rounded.register_autograd(lambda ctx, gradient: gradient * 3)
+
+    class Rounding(Bad):
+        def forward(self, x):
+            return rounded(self.layer(x)).sum()
+
+    module, x = Rounding(), torch.randn(8, 8)
+    capture = pfeife.capture(module, x, microbatches=2)
+    wanted = torch.autograd.grad(module(x[:4]), list(module.parameters()))
+    got = torch.autograd.grad(loss_of(capture, [x[:4]]), list(module.parameters()))
+    assert all(torch.equal(one, other) for one, other in zip(wanted, got)) and wanted[1].eq(12).all()
 
 
 def test_what_the_planner_refuses_has_its_line_too():

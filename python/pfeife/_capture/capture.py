@@ -134,8 +134,9 @@ def whole_step(module: nn.Module, batch: Batch, loss: Callable | None) -> nn.Mod
 class Capture:
     """The graph of one microbatch of a module's training, with its loss.
 
-    program: a torch.export.ExportedProgram whose first output is the scalar loss; its weights are the module's own. archive: the bytes that the planner
-    reads. parameters, buffers: by their names in the module the module's own objects; tied names share one.
+    program: a torch.export.ExportedProgram whose first output is the scalar loss; its weights are the module's own. archive:
+        the bytes that the planner reads. whole: the module itself, with the graph's inputs by position and {"loss": loss}.
+    parameters, buffers: by their names in the module the module's own objects; tied names share one.
     samples: of the batch. microbatch: of the largest microbatch. is_open: whether the graph holds for other sizes.
     notes: sentences about what is planned in another way than it is written.
     """
@@ -161,7 +162,8 @@ class Capture:
         if module._forward_hooks or module._forward_pre_hooks:
             raise Unexportable("the model itself has forward hooks, which would see a microbatch's tensors; put them on inner modules")
         self._fixed_because = ""
-        self.program = self._exported(loss)
+        self.whole = whole_step(module, self._batch, loss)
+        self.program = self._exported()
         self.is_open = not self._fixed_because
         self.parameters = dict(module.named_parameters(remove_duplicate=False))
         self.buffers = dict(module.named_buffers(remove_duplicate=False))
@@ -169,20 +171,19 @@ class Capture:
         for table in (self.program.state_dict, self.program.constants):
             table.update({name: one for name, one in {**self.parameters, **self.buffers}.items() if name in table})
 
-    def _exported(self, loss: Callable | None) -> torch.export.ExportedProgram:
-        whole = whole_step(self.module, self._batch, loss)
+    def _exported(self) -> torch.export.ExportedProgram:
         if self.microbatch == 1:
             self._fixed_because = "it was planned for microbatches of one sample"
-            return self._traced(whole, None)
+            return self._traced(None)
         try:
-            return self._traced(whole, torch.export.Dim("batch", min=2, max=max(63, 2 * self.microbatch)))
+            return self._traced(torch.export.Dim("batch", min=2, max=max(63, 2 * self.microbatch)))
         except Unexportable:
             raise
         except Exception as error:  # torch has no kind of its own for sizes that are not open
             is_open_error = error
         self.notes.clear()
         try:
-            program = self._traced(whole, None)
+            program = self._traced(None)
         except Unexportable:
             raise
         except Exception as error:  # anything may go wrong in a user's model
@@ -191,7 +192,7 @@ class Capture:
         self.notes.append(f"microbatches have {self.microbatch} samples, no more and no fewer: {self._fixed_because}")
         return program
 
-    def _traced(self, whole: nn.Module, size: Any) -> torch.export.ExportedProgram:
+    def _traced(self, size: Any) -> torch.export.ExportedProgram:
         at = self._batch.dimensions
         shapes = None if size is None else tuple({} if d is None else {d: size} for d in at)
         with contextlib.ExitStack() as held:
@@ -202,7 +203,7 @@ class Capture:
                 inputs = [one if d is None else one.narrow(d, 0, self.microbatch).clone() for d, one in zip(at, examples)]
             held.enter_context(masks_as_in_eager_mode("position_ids" in self._batch.names))
             held.enter_context(recorded_as_it_trains(self.notes))
-            program = torch.export.export(whole, tuple(inputs), dynamic_shapes=shapes, strict=False)
+            program = torch.export.export(self.whole, tuple(inputs), dynamic_shapes=shapes, strict=False)
             refuse_untraced(program)
             inline_regions(program, self.notes)
             refuse_written_inputs(program)
@@ -222,6 +223,12 @@ class Capture:
         if facts:
             files["extra/pfeife.json"] = json.dumps(facts, separators=(",", ":")).encode()
         return packed(files, "model")
+
+    @property
+    def example(self) -> list[torch.Tensor]:
+        """[input] Of one microbatch of the batch that was captured."""
+        at = self._batch.dimensions
+        return [one if d is None else one.narrow(d, 0, self.microbatch) for one, d in zip(self._batch.examples, at)]
 
     def leaves(self, *args: Any, **kwargs: Any) -> list[torch.Tensor]:
         """The tensors of a batch as the graph's inputs, in their order. Unexportable if the graph does not hold for them."""

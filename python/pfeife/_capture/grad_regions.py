@@ -7,9 +7,11 @@ subgraphs. Not here: torch.cond and others whose subgraphs depend on values, whi
 """
 import contextlib
 import dataclasses
+import math
 import operator
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from unittest import mock
 
@@ -42,17 +44,71 @@ def note_checkpoint(notes: list[str]) -> None:
                     "plan.recompute: blocks plans which blocks do")
 
 
+class Unread:
+    """The context of a Function's forward, where nobody runs its backward."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_, **__: None
+
+
+def operators_of(function: Any, arguments: Sequence[Any]) -> Any:
+    """What its forward computes, as plain operators."""
+    with_context = function.setup_context is _SingleLevelFunction.setup_context
+    return function.forward(*([Unread()] if with_context else []), *arguments)
+
+
+LARGEST = 1 << 26  # numbers, of which a comparison is made
+
+
+def trains_as_its_operators(function: Any, apply: Callable[..., Any], arguments: Sequence[Any]) -> bool:
+    """Whether a Function's backward gives the gradients of its forward's operators, on random numbers of two sizes."""
+
+    def numbers(tensor: torch.Tensor, scale: float) -> torch.Tensor:
+        sizes = [size if isinstance(size, int) else size.node.hint for size in tensor.shape]
+        if math.prod(sizes) > LARGEST:
+            raise ValueError("too many numbers")
+        if not tensor.is_floating_point():
+            return torch.zeros(sizes, dtype=tensor.dtype)
+        return (scale * torch.randn(sizes, dtype=torch.float64)).requires_grad_(tensor.requires_grad)
+
+    def gradients(call: Callable[..., Any], given: list[Any]) -> list[Any]:
+        torch.manual_seed(1)
+        made = call(*(one * 1 if isinstance(one, torch.Tensor) else one for one in given))  # no leaf, which may be written
+        outputs = [one for one in (made if isinstance(made, tuple) else (made,)) if isinstance(one, torch.Tensor)]
+        roots = [one for one in outputs if one.requires_grad]
+        leaves = [one for one in given if isinstance(one, torch.Tensor) and one.requires_grad]
+        return [*outputs, *torch.autograd.grad(roots, leaves, [torch.randn_like(one) for one in roots], allow_unused=True)]
+
+    def compare() -> bool:
+        with torch.random.fork_rng(devices=[]):
+            for scale in (0.1, 3.0):
+                given = [numbers(one, scale) if isinstance(one, torch.Tensor) else one for one in arguments]
+                pairs = zip(gradients(apply, given), gradients(lambda *them: operators_of(function, them), given), strict=True)
+                if not all(a is b or torch.allclose(a, b, rtol=1e-6, atol=1e-9) for a, b in pairs):
+                    return False
+        return True
+
+    try:
+        with ThreadPoolExecutor(1) as outside:  # of what is being recorded, which is this thread's
+            return outside.submit(compare).result()
+    except Exception:  # anything may go wrong in a user's function
+        return False
+
+
 @contextlib.contextmanager
 def recorded_as_it_trains(notes: list[str]) -> Iterator[None]:
     """While it holds, torch.export records what backward will do; what it cannot record raises Unexportable.
 
     inference_mode is recorded as no_grad. torch.utils.checkpoint calls its function. It and a torch.autograd.Function without
-    an operand that needs a gradient run without gradients, as in torch. `notes` receives a sentence for each thing that the user has to know.
+    an operand that needs a gradient run without gradients, as in torch; with one, a Function is its forward's operators, if
+    they have its gradients. `notes` receives a sentence for each thing that the user has to know.
     """
 
     original_apply = torch._C._FunctionBase.__dict__["apply"]
 
     def apply(function: Any, *arguments: Any) -> Any:
+        if function.__module__ == "torch._library.autograd":  # of an operator that has its own, in every graph, too
+            return original_apply.__get__(None, function)(*arguments)
         takes_gradient = torch.is_grad_enabled() and any(isinstance(one, torch.Tensor) and one.requires_grad
                                                          for one in arguments)
         is_checkpoint = function is torch.utils.checkpoint.CheckpointFunction
@@ -60,11 +116,15 @@ def recorded_as_it_trains(notes: list[str]) -> Iterator[None]:
             raise Unexportable(f"{place_in_the_model()}: control flow on values of tensors ({function.__name__}): a graph holds one "
                                "way only. Compute both and choose by torch.where")
         if takes_gradient and not is_checkpoint:
-            raise Unexportable(
-                f"{place_in_the_model()} calls {function.__module__}.{function.__qualname__}, a torch.autograd.Function"
-                + (" that is a module's backward hook" if function is BackwardHookFunction else "")
-                + ". An archive holds operators and cannot hold its backward. Call plain operators instead, for the export at "
-                "least: if torch.compiler.is_exporting(): ...")
+            named = f"{place_in_the_model()} calls {function.__module__}.{function.__qualname__}, a torch.autograd.Function"
+            is_hook = function is BackwardHookFunction
+            if is_hook or not trains_as_its_operators(function, original_apply.__get__(None, function), arguments):
+                raise Unexportable(
+                    named + (" that is a module's backward hook" if is_hook else "")
+                    + ". An archive holds operators and cannot hold its backward. Call plain operators instead, for the export at "
+                    "least: if torch.compiler.is_exporting(): ...")
+            add_note(notes, f"{named}: the graph holds the operators of its forward, whose gradients were the same on random numbers")
+            return operators_of(function, arguments)
         if is_checkpoint:
             note_checkpoint(notes)
         if is_checkpoint and not takes_gradient and torch.is_grad_enabled():
