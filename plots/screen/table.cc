@@ -150,8 +150,11 @@ void drop_until_it_fits(std::vector<Column>& columns, std::size_t keys,
   for (Column& column : columns)
     if (column.name == "devices" && width_of_all() > options.width)
       column.text = each_device_briefly;
-  for (const char* name : {"devices", "p95", "bubble", "samples", "vs", "error", "measure"})
-    if (width_of_all() > options.width)
+  const auto has = [&](const char* name) {
+    return std::ranges::find(columns, name, &Column::name) != columns.end();
+  };
+  for (const char* name : {"devices", "p95", "peak", "bubble", "samples", "vs", "error", "measure"})
+    if (width_of_all() > options.width && (std::string_view(name) != "peak" || has("reserved")))
       std::erase_if(columns, [&](const Column& column) { return column.name == name; });
 }
 
