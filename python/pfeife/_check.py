@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import zlib
 from typing import Any, NamedTuple
@@ -64,7 +65,7 @@ def check(pipe: Any, args: Any, kwargs: Any) -> Checked:
     pipe._executor.scale, pipe._moment.step = scale, step
     leaves = pipe.capture.leaves(*args, **kwargs)
     micro = pipe.capture.split(leaves, pipe.microbatches)
-    plain = getattr(pipe.capture, "whole", None)
+    plain = own_module = getattr(pipe.capture, "whole", None)
     if plain is None:
         plain = program.assemble(
             [node for node in program.graph.nodes if node.op == "call_function"], program.outputs[:1], pipe.device, pipe._moment
@@ -77,7 +78,8 @@ def check(pipe: Any, args: Any, kwargs: Any) -> Checked:
     with pipe._moment.kept():
         for m, (part, share) in enumerate(zip(micro, pipe._counts(leaves, micro))):
             given = [part[i].to(pipe.device) for i in inputs]
-            with Draws(program, pipe._moment, m):
+            pipe._moment.at(m)
+            with contextlib.nullcontext() if plain is not own_module else Draws(program, pipe._moment, m):
                 made = torch.func.functional_call(plain, named, tuple(given))
                 made = made["loss"] if isinstance(made, dict) else made[0] if isinstance(made, tuple) else made
             if share:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
+from torch.autograd.graph import get_gradient_edge
 
 from ._core import ConfigError
 from ._messages import Arriving, Messages
@@ -52,7 +53,8 @@ def actions(row: Sequence[str]) -> list[Action]:
 class Flight(NamedTuple):
     """What a stage keeps of a microbatch between its forward and its backward."""
 
-    given: tuple[Any, ...]
+    ends: Mapping[int, Any]  # of the graph, by result: what was sent need not stay
+    loss: torch.Tensor | None
     received: Mapping[int, list[Any]]
     tape: list[tuple[Any, torch.Tensor]] | None
 
@@ -198,7 +200,9 @@ class Executor:
             loss = given[stage.loss].detach() * self._shares[m]
             self._loss = loss if self._loss is None else self._loss + loss
         if self._training:
-            self._flights[action.stage, m] = Flight(given, received, tape)
+            sent = {i for places in stage.targets.values() for i in places}
+            ends = {i: get_gradient_edge(given[i]) for i in sent if isinstance(given[i], torch.Tensor) and given[i].requires_grad}
+            self._flights[action.stage, m] = Flight(ends, None if stage.loss is None else given[stage.loss], received, tape)
 
     def _backward(self, action: Action) -> None:
         stage, m = self._stages[action.stage], action.microbatch
@@ -206,12 +210,12 @@ class Executor:
         roots, gradients = [], []
         for target, places in stage.targets.items():
             for i, gradient in zip(places, self._taken(self._gradients, target, action.stage, m)):
-                if gradient is not None:
-                    roots.append(flight.given[i])
+                if gradient is not None and i in flight.ends:
+                    roots.append(flight.ends[i])
                     gradients.append(gradient)
-        if stage.loss is not None and flight.given[stage.loss].requires_grad:
-            roots.append(flight.given[stage.loss])
-            share = torch.full_like(roots[-1], self._shares[m])
+        if flight.loss is not None and flight.loss.requires_grad:
+            roots.append(get_gradient_edge(flight.loss))
+            share = torch.full_like(flight.loss, self._shares[m])
             gradients.append(self.scale(share) if self.scale else share)
         if self.clock:
             self._began = self.clock()
@@ -224,7 +228,7 @@ class Executor:
                 one.grad if isinstance(one, torch.Tensor) else None for one in values
             ]
         if flight.tape:
-            self._flights[action.stage, m] = Flight((), {}, flight.tape)
+            self._flights[action.stage, m] = Flight({}, None, {}, flight.tape)
 
     def _weights(self, action: Action) -> None:
         flight = self._flights.pop((action.stage, action.microbatch), None)

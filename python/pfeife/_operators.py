@@ -179,8 +179,9 @@ def draws(node: fx.Node, training: bool = True) -> bool:
     if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
         return False
     given = arguments(node)
-    trains = given.get("train", given.get("training", True)) is not False and given.get("dropout_p", 1) != 0
-    return trains and (training or not QUIET.keys() & given.keys())
+    trains = given.get("train", given.get("training", True)) is not False
+    drops = given.get("dropout_p", given.get("p") if "dropout" in str(node.target) else None)
+    return trains and drops not in (0, 1) and (training or not QUIET.keys() & given.keys())
 
 
 def in_evaluation(node: fx.Node) -> tuple[Any, Any]:

@@ -80,6 +80,7 @@ class TinyGPT(nn.Module):
     def forward(self, tokens, labels):
         batch, length = tokens.shape
         h = self.embedding(tokens) + self.position(torch.arange(length, device=tokens.device))
+        h = F.dropout(h, 0.0, self.training)  # draws nothing
         for block in self.blocks:
             q, k, v = block["qkv"](block["before"](h)).view(batch, length, 3, 2, -1).permute(2, 0, 3, 1, 4).unbind(0)
             mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=self.dropout if self.training else 0.0)
@@ -477,14 +478,14 @@ def refused(context):
     says("plans", ["another graph or plan"], lambda: Pipeline(made("skips"), others if context.rank == 1 else plan))
     says("scaler", ["ShardedGradScaler"], lambda: Pipeline(made("skips"), plan, scaler=torch.amp.GradScaler("cpu")))
     # A rank whose forward fails, one that stalls: the others hear of it.
-    for name, words in (("raises", ["rank 1", "no such thing"]), ("stalls", ["imed out"])):
-        pipe = Pipeline(made("skips"), plan, timeout=1.5)
+    for name, timeout, words in (("raises", 40, ["rank 1", "no such thing"]), ("stalls", 3, ["imed out"])):
+        pipe = Pipeline(made("skips"), plan, timeout=timeout)
         pipe.step(*batch_of("skips", 4 * context.ranks, 0))
         if context.rank == 1:
             def broken(*inputs, name=name):
                 if name == "raises":
                     raise ValueError("no such thing")
-                time.sleep(4)
+                time.sleep(6)
                 raise ValueError("imed out")
 
             pipe.stages[1].module = broken
