@@ -12,7 +12,7 @@ from typing import Any
 from ._capture import Unexportable
 from ._config import Cluster, Model, cluster, cluster_names, layers, model, uniform_cluster
 from ._core import ConfigError, RuntimeFault
-from ._plan import Exported, Infeasible, Judgement, Plan, Price, Pricer, capture, certify, load_plan, mesh, plan, sweep
+from ._plan import Exported, Infeasible, Judgement, Plan, Price, Pricer, capture, certify, load_plan, measure, mesh, plan, sweep
 from ._schedule import Schedule, families, schedule
 from ._trace import Trace
 
@@ -48,6 +48,7 @@ __all__ = [
     "families",
     "layers",
     "load_plan",
+    "measure",
     "mesh",
     "model",
     "plan",

@@ -236,6 +236,40 @@ def capture(
     return Capture(module, args, kwargs, loss=loss, microbatches=microbatches, batch_dims=batch_dims)
 
 
+def measure(
+    model: Any,
+    batch: Any = None,
+    *,
+    device: Any = None,
+    compile: bool | Mapping[str, Any] = True,
+    precision: str = "fp32",
+    repetitions: int = 20,
+    microbatches: int = 1,
+    loss: Callable[[Any, Any], Any] | None = None,
+    batch_dims: Mapping[str, int | None] | None = None,
+) -> Any:
+    """Times the blocks of a module as they run here, one by one on one device; gives layers, of which plan() plans any number
+    of ranks. The module is left as it is.
+
+    model, batch, microbatches, loss, batch_dims: as of plan(); or a Capture. device: absent, the GPU where there is one.
+    compile: each block by torch.compile, with these of its options. precision: "bf16_amp", "fp16_amp": under torch.autocast.
+    repetitions: of each block, whose median counts. A plan of the layers says `measured.cuts_of(plan)`, cuts of the module.
+    Errors: Unexportable; ConfigError.
+    """
+    import torch
+
+    from ._measure import measure as measured
+
+    types = {"fp32": None, "tf32": None, "bf16_amp": torch.bfloat16, "fp16_amp": torch.float16}
+    if precision not in types:
+        raise _core.ConfigError(f"precision: unknown word {precision!r}; use {', '.join(types)}")
+    how: dict[str, Any] = dict(loss=loss, batch_dims=batch_dims, microbatches=microbatches)
+    taken = _captured(model, batch, **how) if _is_module(model) else model
+    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    options = compile if isinstance(compile, bool) else dict(compile)
+    return measured(taken, place, options, types[precision], repetitions)
+
+
 def _captured(model: Any, batch: Any, **given: Any) -> Any:
     if isinstance(batch, Mapping):
         return capture(model, **batch, **given)

@@ -324,6 +324,34 @@ def test_the_batch_dimension():
         pfeife.capture(Sequences(), x, positions, microbatches=6)
 
 
+class Chain(nn.Module):
+    """Two products whose sizes are known by hand."""
+
+    def __init__(self):
+        super().__init__()
+        self.wide, self.narrow = nn.Linear(16, 64, bias=False), nn.Linear(64, 16, bias=False)
+
+    def forward(self, x):
+        return self.narrow(self.wide(x)).pow(2).mean()
+
+
+def test_measured_blocks_are_layers_of_a_plan_and_cuts_of_the_module():
+    pytest.importorskip("pfeife._operators", reason="the package has no executor")
+    with torch.device("meta"):
+        module = Chain()
+    capture = pfeife.capture(module, torch.ones(8, 16), microbatches=2)
+    measured = pfeife.measure(capture, compile=False, device="cpu", repetitions=1)
+    assert sum(row["parameter_bytes"] for row in measured.table) == 2 * 16 * 64 * 4
+    assert measured.table[0]["output_bytes"] == 4 * 64 * 4  # [4 samples, 64] fp32
+    assert all(row["forward_ms"] > 0 for row in measured.table)
+    assert measured.table[0]["backward_input_ms"] == 0  # of the batch, which needs none
+    assert all(one.is_meta and one.grad is None and one.requires_grad for one in module.parameters())
+    few = dict(microbatches=2, baselines=[], engines=["estimate"], families=["1f1b"], iterations=1)
+    plan = pfeife.plan(measured, pfeife.uniform_cluster(2), **few)
+    same = pfeife.plan(capture, pfeife.uniform_cluster(2, **DEVICE), **few, cuts=measured.cuts_of(plan))
+    assert same.capture is capture and same.cuts == measured.cuts_of(plan)
+
+
 def test_the_package_needs_no_torch():
-    program = "import sys; sys.modules['torch'] = None; import pfeife; pfeife.Unexportable; pfeife.capture"
+    program = "import sys; sys.modules['torch'] = None; import pfeife; pfeife.Unexportable; pfeife.capture; pfeife.measure"
     subprocess.run([sys.executable, "-c", program], check=True)

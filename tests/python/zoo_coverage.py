@@ -59,7 +59,7 @@ class DrawsAsPlanned(TorchDispatchMode):
     """The plain module's random operators with the numbers that a pipeline gives them."""
 
     def __init__(self, program, step, microbatch):
-        from pfeife._stages import Moment, draws
+        from pfeife._operators import Moment, draws
 
         super().__init__()
         self.moment = Moment(SEED, torch.device("cpu"))

@@ -1,0 +1,188 @@
+"""Times of a module's blocks as they run here: compiled, with the kernels that this torch has, on one device.
+
+Each block is timed by itself, with its weights only on the device, so that the model may be larger than it. Not measured:
+messages (the cluster says them), the optimizer, how blocks disturb each other.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from ._capture.capture import Capture
+from ._config import Model, layers, model, uniform_cluster
+from ._core import ConfigError
+from ._plan import Plan, Pricer, plan
+from ._operators import Moment
+from ._stages import Program
+
+
+class Measured(Model):
+    """Layers with the times that a device took for them; plan() takes it. table: [layer] what was measured."""
+
+    def __init__(self, of: Model, table: list[dict[str, Any]], cuts: list[int]):
+        super().__init__(of.entry, of.name, of.keep, of.more)
+        self.table = table
+        self._cuts = cuts
+
+    def cuts_of(self, planned: Plan) -> list[int]:
+        """The plan's cuts as `cuts` of a plan of the module itself, which can be trained:
+        plan(module, batch, ..., cuts=measured.cuts_of(planned), schedule=planned.schedule)."""
+        return [self._cuts[cut] for cut in planned.cuts]
+
+
+def measure(
+    capture: Capture, device: torch.device, compile: bool | dict[str, Any], autocast: torch.dtype | None, repetitions: int
+) -> Measured:
+    """As pfeife.measure()."""
+    archive = model(capture.archive)
+    any_devices: dict[str, Any] = dict(peak={"fp32": "10 TFLOP/s"}, memory_bandwidth="1 TB/s", memory="100 TiB")
+    how: dict[str, Any] = dict(microbatches=1, baselines=[], engines=["estimate"], recompute="none")
+    found = Pricer(archive, uniform_cluster(2, **any_devices), devices=2, cuts_at="blocks", **how).layers
+    cuts = [i for i, (_, may_be_cut) in enumerate(found[:-1]) if may_be_cut]
+    if not cuts:
+        raise ConfigError("the model has no place to be cut")
+    blocks = len(cuts) + 1
+    cut = plan(archive, uniform_cluster(blocks, **any_devices), devices=blocks, cuts=cuts, families=["gpipe"], iterations=1, **how)
+    said = cut.stages
+    program = Program(capture, capture.parameters, capture.buffers, said)
+    names = [found[i][0] for i in [*cuts, len(found) - 1]]
+    last_reader: dict[Any, int] = {}
+    for (_, reader), crossing in program.crossings.items():
+        for value in crossing:
+            last_reader[value] = max(reader, last_reader.get(value, 0))
+    values: dict[Any, torch.Tensor] = dict(zip(program.inputs, (here(one, device) for one in capture.example)))
+    table = []
+    sizes: dict[Any, int] = {}
+    counted: set[str] = set()
+    for number, nodes in enumerate(program.nodes):
+        own = {name: here(program.tensor(name), device) for name in program.state(nodes)}
+        of_block = Program(capture, {**capture.parameters, **capture.buffers, **all_names(program, own)}, {}, said)
+        gives = [one for one in last_reader if one in nodes]
+        gives += [program.outputs[0]] if program.loss_stage == number else []
+        module = of_block.assemble(nodes, gives, device, Moment(0, device))
+        inputs = [values[one] for one in program.read(nodes)]
+        row, made = timed_block(module, inputs, device, compile, autocast, repetitions)
+        values.update(zip(gives, made))
+        sizes.update({one: tensor.nbytes for one, tensor in zip(gives, made)})
+        values = {one: tensor for one, tensor in values.items() if one in program.inputs or last_reader.get(one, -1) > number}
+        to_next = program.crossings.get((number, number + 1), [])
+        new = [name for name in own if name not in counted and isinstance(own[name], nn.Parameter)]
+        counted.update(new)
+        row.update(
+            name=names[number],
+            output_bytes=sum(sizes[one] for one in to_next),
+            parameter_bytes=sum(own[name].nbytes for name in new),
+        )
+        table.append(row)
+    skips = [
+        (one.name, names[source], names[to], sizes[one])
+        for (source, to), crossing in program.crossings.items()
+        if to > source + 1
+        for one in crossing
+    ]
+    columns = {key: [row[key] for row in table] for key in table[0] if key != "name"}
+    return Measured(layers(names=names, **columns, skips=skips, name=type(capture.module).__name__), table, cuts)
+
+
+def all_names(program: Program, own: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Under every name that a tensor has."""
+    return {name: own[first] for name in program.tensors() if (first := program.first_name(name)) in own}
+
+
+def here(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A copy; of `meta`, small numbers."""
+    if tensor.is_meta:
+        copy = torch.empty_like(tensor, device=device)
+        copy = copy.normal_(0, 0.02) if copy.is_floating_point() else copy.zero_()
+    else:
+        copy = tensor.detach().to(device, copy=True)
+    return nn.Parameter(copy, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else copy
+
+
+def timed_block(
+    module: nn.Module,
+    inputs: Sequence[torch.Tensor],
+    device: torch.device,
+    compile: bool | dict[str, Any],
+    autocast: torch.dtype | None,
+    repetitions: int,
+) -> tuple[dict[str, Any], list[torch.Tensor]]:
+    """Times, bytes kept for backward, and results. The gradients of inputs alone are those of frozen weights."""
+    trained = [one for one in module.parameters() if one.requires_grad]
+    row: dict[str, Any] = {}
+    made: list[torch.Tensor] = []
+    for frozen in (False, True) if trained else (False,):
+        for one in trained:
+            one.requires_grad_(not frozen)
+        run = torch.compile(module, **(compile if isinstance(compile, dict) else {})) if compile else module
+        forward, backward = [], []
+        for repetition in range(2 + repetitions):
+            leaves = [one.detach().requires_grad_(one.requires_grad) for one in inputs]
+            kept = Kept([*module.parameters(), *module.buffers()])
+            with torch.autocast(device.type, autocast, enabled=autocast is not None):
+                if repetition == 1 and not frozen:  # compiled already, not timed
+                    with torch.autograd.graph.saved_tensors_hooks(kept.keep, kept.give):
+                        run(*leaves)
+                    row["saved_bytes"] = kept.bytes
+                    continue
+                took, results = clocked(lambda: run(*leaves), device)
+            forward.append(took)
+            roots = [one for one in results if isinstance(one, torch.Tensor) and one.requires_grad]
+            wanted = [one for one in [*leaves, *(() if frozen else trained)] if one.requires_grad]
+            if roots and wanted:
+                gradients = [torch.ones_like(one) for one in roots]
+                took, _ = clocked(lambda: torch.autograd.grad(roots, wanted, gradients, allow_unused=True), device)
+            else:
+                took = 0.0
+            backward.append(took)
+            made = [one.detach().requires_grad_(one.requires_grad) for one in results]
+        median = statistics.median(backward[-repetitions:])
+        if not frozen:
+            needs_input = any(one.requires_grad for one in inputs)
+            row["forward_ms"] = statistics.median(forward[-repetitions:])
+            row["backward_input_ms"], row["backward_weight_ms"] = (median, 0.0) if needs_input and not trained else (0.0, median)
+            results_of_training = made
+        elif needs_input:
+            whole = row["backward_weight_ms"]
+            row["backward_input_ms"], row["backward_weight_ms"] = min(median, whole), max(0.0, whole - median)
+    for one in trained:
+        one.requires_grad_(True)
+    return row, results_of_training
+
+
+def clocked(work: Callable[[], Any], device: torch.device) -> tuple[float, Any]:
+    """ms, and what it makes."""
+    if device.type == "cuda":
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        made = work()
+        end.record()
+        end.synchronize()
+        return start.elapsed_time(end), made
+    before = time.perf_counter()
+    made = work()
+    return 1e3 * (time.perf_counter() - before), made
+
+
+class Kept:
+    """Bytes that autograd keeps, once a storage, without weights."""
+
+    def __init__(self, weights: Iterable[torch.Tensor]):
+        self._seen = {one.untyped_storage().data_ptr() for one in weights}
+        self.bytes = 0
+
+    def keep(self, tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in self._seen:
+            self._seen.add(storage.data_ptr())
+            self.bytes += storage.nbytes()
+        return tensor
+
+    def give(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor
