@@ -13,15 +13,15 @@ std::string unwrapped(const std::string& path) {
   return path.starts_with("net.") ? path.substr(4) : path;
 }
 
-std::vector<std::string> modules_of_stage(const ToldPlan& told, const StagesInModules& stages,
-                                          std::size_t s) {
+std::vector<std::string> modules_of_stage(const PlanToExport& planned,
+                                          const StagesInModules& stages, std::size_t s) {
   std::vector<std::string> names;
-  const std::string list = told.of_architecture ? "model.layers" : unwrapped(stages.list);
+  const std::string list = planned.of_architecture ? "model.layers" : unwrapped(stages.list);
   const auto add_blocks = [&] {
     for (std::int64_t block = stages.first[s]; block < stages.first[s + 1]; ++block)
       names.push_back(list + "." + std::to_string(block));
   };
-  if (told.of_architecture) {
+  if (planned.of_architecture) {
     if (s == 0) names.emplace_back("model.embed_tokens");
     add_blocks();
     if (s + 1 == stages.stages()) names.insert(names.end(), {"model.norm", "lm_head"});
@@ -36,26 +36,27 @@ std::vector<std::string> modules_of_stage(const ToldPlan& told, const StagesInMo
 
 }  // namespace
 
-Exported export_for_automodel(const ToldPlan& told) {
-  Exported made;
+Exported export_for_automodel(const PlanToExport& planned) {
+  Exported exported;
   const char* const title = "NeMo AutoModel";
-  const StagesInModules stages = stages_in_modules(told, title, made.lost);
-  add_common_losses(told, title, made.lost);
-  add_order(told, title, made.lost);
-  add_shared_parameters(told, title, made.lost);
-  const MeshRun& run = told.run;
-  if (placed(told.plan.placement) == Placed::Otherwise)
-    made.lost.emplace_back(
+  const StagesInModules stages = stages_in_modules(planned, title, exported.lost);
+  add_common_losses(planned, title, exported.lost);
+  add_order(planned, title, exported.lost);
+  add_shared_parameters(planned, title, exported.lost);
+  const MeshRun& run = planned.run;
+  if (placed(planned.plan.placement) == Placed::Otherwise)
+    exported.lost.emplace_back(
         "the ranks of the stages: AutoModel puts them in turn, or rank r has r and 2 pp - 1 - r");
-  const RecomputedModules again = recomputed_modules(told, stages);
+  const RecomputedModules again = recomputed_modules(planned, stages);
   if (again.any && !recomputes_all(again, stages))
-    made.lost.push_back("the stages recompute " + listed(again.blocks) +
-                        " whole blocks: AutoModel has one switch for the model, every block");
+    exported.lost.push_back("the stages recompute " + listed(again.blocks) +
+                            " whole blocks: AutoModel has one switch for the model, every block");
   if (run.zero == 1 || run.zero == 2)
-    made.lost.push_back("ZeRO " + std::to_string(run.zero) + ": FSDP2 divides parameters, too");
-  const bool rows = !says_all_rows(told);
+    exported.lost.push_back("ZeRO " + std::to_string(run.zero) + ": FSDP2 divides parameters, too");
+  const bool rows = !says_all_rows(planned);
 
-  std::string text = "# A plan for NeMo AutoModel: sections of a recipe.\n" + commented(made.lost);
+  std::string text =
+      "# A plan for NeMo AutoModel: sections of a recipe.\n" + commented(exported.lost);
   const auto line = [&](const std::string& key, const std::string& value) {
     text += key + ": " + value + "\n";
   };
@@ -72,26 +73,26 @@ Exported export_for_automodel(const ToldPlan& told) {
   if (run.zero == 0) number("  dp_replicate_size", run.mesh.size(Axis::Data));
   line("  sequence_parallel", run.sequence_parallel ? "true" : "false");
   line("  activation_checkpointing", again.any ? "true" : "false");
-  if (told.plan.spec.ranks > 1) {
+  if (planned.plan.spec.ranks > 1) {
     text += "  pipeline:\n";
-    line("    pp_schedule", torch_schedule(told));
+    line("    pp_schedule", torch_schedule(planned));
     if (rows) line("    pp_schedule_csv", kAutomodelRows);
     number("    pp_microbatch_size", run.microbatch_size);
     text += "    module_fqns_per_model_part:\n";
     for (std::size_t s = 0; s < stages.stages(); ++s) {
       std::string names;
-      for (const std::string& name : modules_of_stage(told, stages, s))
+      for (const std::string& name : modules_of_stage(planned, stages, s))
         names += (names.empty() ? "" : ", ") + name;
       text += "      - [" + names + "]\n";
     }
   }
   text += "step_scheduler:\n";
   number("  local_batch_size",
-         run.microbatch_size * static_cast<std::int64_t>(told.plan.spec.microbatches));
+         run.microbatch_size * static_cast<std::int64_t>(planned.plan.spec.microbatches));
   number("  global_batch_size", run.global_batch);
-  made.files.push_back({"automodel.yaml", std::move(text)});
-  if (rows) made.files.push_back({kAutomodelRows, compute_rows(told.plan.schedule)});
-  return made;
+  exported.files.push_back({"automodel.yaml", std::move(text)});
+  if (rows) exported.files.push_back({kAutomodelRows, compute_rows(planned.plan.schedule)});
+  return exported;
 }
 
 }  // namespace pfeife

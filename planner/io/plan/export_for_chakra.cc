@@ -75,13 +75,13 @@ std::optional<Pass> pass_of(const Action& action) {
 
 class ChakraWriter {
  public:
-  explicit ChakraWriter(const ToldPlan& told) : told_(told) {
-    for (const Event& event : told.step.events) {
+  explicit ChakraWriter(const PlanToExport& planned) : planned_(planned) {
+    for (const Event& event : planned.step.events) {
       const Nanoseconds time = event.end - event.start;
       if (event.kind != TaskKind::Transfer) lasts_[{event.rank, to_string(event.cell)}] = time;
       for (const RankId party : event.parties) lasts_[{party, to_string(event.cell)}] = time;
     }
-    for (const auto& row : told.plan.schedule.rows)
+    for (const auto& row : planned.plan.schedule.rows)
       for (const Cell& cell : row)
         for_each_action(cell, [&](const Action& action) {
           if (action.op == Op::Send) tags_.try_emplace(message_of(action), tags_.size());
@@ -102,13 +102,13 @@ class ChakraWriter {
     std::optional<std::uint64_t> before;
     std::uint64_t id = 0;
     Nanoseconds rest{0};
-    for (const Cell& cell : told_.plan.schedule.rows[rank.index()]) {
+    for (const Cell& cell : planned_.plan.schedule.rows[rank.index()]) {
       if (std::holds_alternative<std::monostate>(cell)) continue;
       ChakraNode node{.id = id, .name = to_string(cell)};
       const auto* const action = std::get_if<Action>(&cell);
       if (action != nullptr && is_transfer(action->op)) {
         const Pass pass{action->stage, action->microbatch, action->direction};
-        const RankId other = told_.plan.placement.rank(*action->peer);
+        const RankId other = planned_.plan.placement.rank(*action->peer);
         if (other == rank) continue;
         const bool sends = action->op == Op::Send;
         node.type = sends ? NodeType::Send : NodeType::Receive;
@@ -145,34 +145,35 @@ class ChakraWriter {
     const auto& [from, to, microbatch, direction] = message;
     const bool forward = direction == Direction::Forward;
     const StagePair* const pair =
-        forward ? find_pair(told_.costs, from, to) : find_pair(told_.costs, to, from);
+        forward ? find_pair(planned_.costs, from, to) : find_pair(planned_.costs, to, from);
     if (pair == nullptr) return 0;
     return static_cast<std::uint64_t>((forward ? pair->bytes : pair->gradient_bytes).value);
   }
 
-  const ToldPlan& told_;
+  const PlanToExport& planned_;
   std::map<std::pair<RankId, std::string>, Nanoseconds> lasts_;
   std::map<Message, std::size_t> tags_;
 };
 
 }  // namespace
 
-Exported export_for_chakra(const ToldPlan& told) {
-  Exported made;
-  const ChakraWriter writer(told);
-  for (std::size_t r = 0; r < told.plan.placement.ranks(); ++r)
-    made.files.push_back({"plan." + std::to_string(r) + ".et", writer.rank(RankId{r})});
-  made.lost.emplace_back("times below a microsecond: what is cut off is added to the next node");
-  for (const Event& event : told.step.events)
+Exported export_for_chakra(const PlanToExport& planned) {
+  Exported exported;
+  const ChakraWriter writer(planned);
+  for (std::size_t r = 0; r < planned.plan.placement.ranks(); ++r)
+    exported.files.push_back({"plan." + std::to_string(r) + ".et", writer.rank(RankId{r})});
+  exported.lost.emplace_back(
+      "times below a microsecond: what is cut off is added to the next node");
+  for (const Event& event : planned.step.events)
     if (event.kind == TaskKind::Reduction) {
-      made.lost.emplace_back(
+      exported.lost.emplace_back(
           "reductions of gradients are computations of their length, not collectives");
       break;
     }
-  if (told.run.mesh.devices() > told.run.mesh.size(Axis::Pipeline))
-    made.lost.emplace_back(
+  if (planned.run.mesh.devices() > planned.run.mesh.size(Axis::Pipeline))
+    exported.lost.emplace_back(
         "one pipeline: collectives of the other axes are in the times of computations");
-  return made;
+  return exported;
 }
 
 }  // namespace pfeife

@@ -12,7 +12,7 @@ constexpr const char* kDeepspeedDoc = R"py("""A plan for DeepSpeed:
     from deepspeed_plan import CONFIG, pipeline
     engine, *_ = deepspeed.initialize(model=pipeline(layers, loss_fn=...), config=CONFIG | {...}, ...)
 
-layers: modules or LayerSpecs in order: the embedding as one, each block, norm and head as one.
+layers: modules or LayerSpecs in order: the embedding, each block, then norm and head together.
 """
 )py";
 
@@ -46,30 +46,31 @@ std::int64_t first_layer(const StagesInModules& stages, std::size_t s) {
 
 }  // namespace
 
-Exported export_for_deepspeed(const ToldPlan& told) {
-  Exported made;
+Exported export_for_deepspeed(const PlanToExport& planned) {
+  Exported exported;
   const char* const title = "DeepSpeed";
-  const StagesInModules stages = stages_in_modules(told, title, made.lost);
-  add_common_losses(told, title, made.lost);
-  add_order(told, title, made.lost);
-  const ScheduleSpec& spec = told.plan.spec;
+  const StagesInModules stages = stages_in_modules(planned, title, exported.lost);
+  add_common_losses(planned, title, exported.lost);
+  add_order(planned, title, exported.lost);
+  const ScheduleSpec& spec = planned.plan.spec;
   if (spec.stages_per_rank > 1)
-    made.lost.push_back("several stages a rank: DeepSpeed has one, so there are " +
-                        std::to_string(stages.stages()) +
-                        " ranks; make the plan with plan: {for: deepspeed}");
+    exported.lost.push_back("several stages a rank: DeepSpeed has one, so there are " +
+                            std::to_string(stages.stages()) +
+                            " ranks; make the plan with plan: {for: deepspeed}");
   if (spec.family != "1f1b" && spec.ranks > 1)
-    made.lost.push_back("the schedule " + spec.family +
-                        ": DeepSpeed runs 1f1b; make the plan with plan: {for: deepspeed}");
-  const MeshRun& run = told.run;
+    exported.lost.push_back("the schedule " + spec.family +
+                            ": DeepSpeed runs 1f1b; make the plan with plan: {for: deepspeed}");
+  const MeshRun& run = planned.run;
   if (run.mesh.size(Axis::Context) > 1 || run.mesh.experts > 1)
-    made.lost.emplace_back("cp and ep: DeepSpeed's pipelines have tp and dp beside them");
+    exported.lost.emplace_back("cp and ep: DeepSpeed's pipelines have tp and dp beside them");
   if (run.zero > 1)
-    made.lost.push_back("ZeRO " + std::to_string(run.zero) +
-                        ": DeepSpeed refuses it with pipelines, and divides the optimizer's state");
-  const RecomputedModules again = recomputed_modules(told, stages);
+    exported.lost.push_back(
+        "ZeRO " + std::to_string(run.zero) +
+        ": DeepSpeed refuses it with pipelines, and divides the optimizer's state");
+  const RecomputedModules again = recomputed_modules(planned, stages);
   if (again.any && !recomputes_all(again, stages))
-    made.lost.push_back("the stages recompute " + listed(again.blocks) +
-                        " whole blocks: DeepSpeed has one interval for all, every layer");
+    exported.lost.push_back("the stages recompute " + listed(again.blocks) +
+                            " whole blocks: DeepSpeed has one interval for all, every layer");
   // A stage as one piece, or each of its layers.
   const std::int64_t interval = !again.any ? 0 : again.stages ? again.most() + 2 : 1;
 
@@ -83,7 +84,7 @@ Exported export_for_deepspeed(const ToldPlan& told) {
     first += (first.empty() ? "" : ", ") + std::to_string(layer);
   }
   if (empty)
-    made.lost.emplace_back(
+    exported.lost.emplace_back(
         "a stage without layers, where two cuts lie in the embedding or in the head: DeepSpeed "
         "makes fewer stages");
   std::string config =
@@ -94,13 +95,14 @@ Exported export_for_deepspeed(const ToldPlan& told) {
   if (run.zero > 0) config += "    \"zero_optimization\": {\"stage\": 1},\n";
   const std::string degrees = std::to_string(run.mesh.size(Axis::Tensor)) + " tensor parallel, " +
                               std::to_string(run.mesh.size(Axis::Data)) + " replicas";
-  made.files.push_back({"deepspeed_plan.py",
-                        kDeepspeedDoc + commented(made.lost) + "BLOCKS = " +
-                            std::to_string(stages.blocks()) + "\nFIRST_LAYERS = [" + first +
-                            "]  # of each stage; the embedding is layer 0\nRECOMPUTE_INTERVAL = " +
-                            std::to_string(interval) + "\nCONFIG = {  # beside " + degrees + "\n" +
-                            config + "}\n" + kDeepspeedFunctions});
-  return made;
+  exported.files.push_back(
+      {"deepspeed_plan.py",
+       kDeepspeedDoc + commented(exported.lost) + "BLOCKS = " + std::to_string(stages.blocks()) +
+           "\nFIRST_LAYERS = [" + first +
+           "]  # of each stage; the embedding is layer 0\nRECOMPUTE_INTERVAL = " +
+           std::to_string(interval) + "\nCONFIG = {  # beside " + degrees + "\n" + config + "}\n" +
+           kDeepspeedFunctions});
+  return exported;
 }
 
 }  // namespace pfeife

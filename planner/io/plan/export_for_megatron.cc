@@ -52,13 +52,13 @@ std::vector<std::string> recomputation(const RecomputedModules& again,
 }
 
 /// What of the plan's schedule the framework's own, by the number of stages a rank, is not.
-void compare_schedule(const ToldPlan& told, std::vector<std::string>& lost) {
-  const ScheduleSpec& spec = told.plan.spec;
+void compare_schedule(const PlanToExport& planned, std::vector<std::string>& lost) {
+  const ScheduleSpec& spec = planned.plan.spec;
   const std::string own = spec.stages_per_rank > 1 ? "interleaved_1f1b" : "1f1b";
   if (spec.family != own && spec.ranks > 1)
     lost.push_back("the schedule " + spec.family + ": Megatron-LM runs " + own +
                    "; make the plan with plan: {for: megatron}");
-  if (placed(told.plan.placement) != Placed::Loop)
+  if (placed(planned.plan.placement) != Placed::Loop)
     lost.emplace_back(
         "stages do not lie in turn on the ranks: Megatron-LM puts stage s on rank s "
         "mod pp");
@@ -66,12 +66,12 @@ void compare_schedule(const ToldPlan& told, std::vector<std::string>& lost) {
 
 }  // namespace
 
-Exported export_for_megatron(const ToldPlan& told) {
-  Exported made;
-  const StagesInModules stages = stages_in_modules(told, "Megatron-LM", made.lost);
-  compare_schedule(told, made.lost);
-  add_common_losses(told, "Megatron-LM", made.lost);
-  const MeshRun& run = told.run;
+Exported export_for_megatron(const PlanToExport& planned) {
+  Exported exported;
+  const StagesInModules stages = stages_in_modules(planned, "Megatron-LM", exported.lost);
+  compare_schedule(planned, exported.lost);
+  add_common_losses(planned, "Megatron-LM", exported.lost);
+  const MeshRun& run = planned.run;
   const auto size = [&](Axis axis) { return run.mesh.size(axis); };
   std::vector<std::string> flags;
   const auto number = [&](const std::string& flag, std::int64_t value) {
@@ -89,31 +89,33 @@ Exported export_for_megatron(const ToldPlan& told) {
     if (in_order(run, {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data}))
       flags.emplace_back("--use-tp-pp-dp-mapping");
     else
-      made.lost.emplace_back(
+      exported.lost.emplace_back(
           "the order of the axes: Megatron-LM has tp, cp, dp, pp, or tp, cp, pp, dp");
   }
   if (run.sequence_parallel && size(Axis::Tensor) > 1) flags.emplace_back("--sequence-parallel");
   if (run.zero > 0) flags.emplace_back("--use-distributed-optimizer");
   if (run.overlap_reductions && size(Axis::Data) > 1) flags.emplace_back("--overlap-grad-reduce");
   if (run.zero == 2)
-    made.lost.emplace_back("ZeRO 2: gradients stay whole in Megatron-LM's distributed optimizer");
+    exported.lost.emplace_back(
+        "ZeRO 2: gradients stay whole in Megatron-LM's distributed optimizer");
   if (run.zero > 2)
     flags.insert(flags.end(),
                  {"--use-megatron-fsdp", "--data-parallel-sharding-strategy optim_grads_params"});
   number("--micro-batch-size", run.microbatch_size);
   number("--global-batch-size", run.global_batch);
-  if (told.of_architecture) number("--seq-length", run.architecture.sequence);
+  if (planned.of_architecture) number("--seq-length", run.architecture.sequence);
   if (run.type == DType::BFloat16) flags.emplace_back("--bf16");
   if (run.type == DType::Float16) flags.emplace_back("--fp16");
-  for (std::string& flag : recomputation(recomputed_modules(told, stages), stages, made.lost))
+  for (std::string& flag :
+       recomputation(recomputed_modules(planned, stages), stages, exported.lost))
     flags.push_back(std::move(flag));
 
   std::string text =
       "# Megatron-LM: source this, then pretrain_gpt.py \"${PLAN_ARGS[@]}\" with the model's own "
       "flags\n" +
-      commented(made.lost);
+      commented(exported.lost);
   std::int64_t each = stages.blocks() / static_cast<std::int64_t>(stages.stages());
-  bool even = told.plan.spec.stages_per_rank > 1;
+  bool even = planned.plan.spec.stages_per_rank > 1;
   for (std::size_t s = 0; s < stages.stages(); ++s) even = even && stages.blocks(s) == each;
   if (even)
     text += "# without a layout: --num-layers-per-virtual-pipeline-stage " + std::to_string(each) +
@@ -125,8 +127,8 @@ Exported export_for_megatron(const ToldPlan& told) {
     }
   text += "PLAN_ARGS=(\n";
   for (const std::string& flag : flags) text += "  " + flag + "\n";
-  made.files.push_back({"megatron_args.sh", text + ")\n"});
-  return made;
+  exported.files.push_back({"megatron_args.sh", text + ")\n"});
+  return exported;
 }
 
 }  // namespace pfeife

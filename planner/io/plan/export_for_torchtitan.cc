@@ -67,12 +67,12 @@ std::string stage_lines(const StagesInModules& stages) {
   return text + "]\n";
 }
 
-std::string parallelism(const ToldPlan& told, bool rows) {
+std::string parallelism(const PlanToExport& planned, bool rows) {
   std::string text = "PARALLELISM = {\n";
   const auto add = [&](const std::string& name, const std::string& value) {
     text += "    \"" + name + "\": " + value + ",\n";
   };
-  const MeshRun& run = told.run;
+  const MeshRun& run = planned.run;
   const auto size = [&](Axis axis) { return std::to_string(run.mesh.size(axis)); };
   add("data_parallel_replicate_degree", run.zero > 0 ? "1" : size(Axis::Data));
   add("data_parallel_shard_degree", run.zero > 0 ? size(Axis::Data) : "1");
@@ -83,7 +83,7 @@ std::string parallelism(const ToldPlan& told, bool rows) {
   add("expert_parallel_degree", std::to_string(run.mesh.experts));
   add("pipeline_parallel_degree", size(Axis::Pipeline));
   if (run.mesh.size(Axis::Pipeline) > 1) {
-    add("pipeline_parallel_schedule", "\"" + torch_schedule(told) + "\"");
+    add("pipeline_parallel_schedule", "\"" + torch_schedule(planned) + "\"");
     if (rows)
       add("pipeline_parallel_schedule_csv",
           std::string("str(Path(__file__).with_name(\"") + kTorchtitanRows + "\"))");
@@ -94,43 +94,43 @@ std::string parallelism(const ToldPlan& told, bool rows) {
 
 }  // namespace
 
-Exported export_for_torchtitan(const ToldPlan& told) {
-  Exported made;
+Exported export_for_torchtitan(const PlanToExport& planned) {
+  Exported exported;
   const char* const title = "torchtitan";
-  const StagesInModules stages = stages_in_modules(told, title, made.lost);
-  add_common_losses(told, title, made.lost);
-  add_order(told, title, made.lost);
-  if (told.run.zero == 1 || told.run.zero == 2)
-    made.lost.push_back("ZeRO " + std::to_string(told.run.zero) +
-                        ": FSDP divides parameters, too, and keeps them whole between uses");
-  add_shared_parameters(told, title, made.lost);
-  if (placed(told.plan.placement) == Placed::Otherwise)
-    made.lost.emplace_back(
+  const StagesInModules stages = stages_in_modules(planned, title, exported.lost);
+  add_common_losses(planned, title, exported.lost);
+  add_order(planned, title, exported.lost);
+  if (planned.run.zero == 1 || planned.run.zero == 2)
+    exported.lost.push_back("ZeRO " + std::to_string(planned.run.zero) +
+                            ": FSDP divides parameters, too, and keeps them whole between uses");
+  add_shared_parameters(planned, title, exported.lost);
+  if (placed(planned.plan.placement) == Placed::Otherwise)
+    exported.lost.emplace_back(
         "the ranks of the stages: torchtitan puts them in turn, or rank r has r and 2 pp - 1 - r");
-  const RecomputedModules again = recomputed_modules(told, stages);
+  const RecomputedModules again = recomputed_modules(planned, stages);
   if (again.any && !recomputes_all(again, stages))
-    made.lost.push_back("the stages recompute " + listed(again.blocks) +
-                        " whole blocks: torchtitan has one policy for the model, every block");
-  const bool rows = !says_all_rows(told);
+    exported.lost.push_back("the stages recompute " + listed(again.blocks) +
+                            " whole blocks: torchtitan has one policy for the model, every block");
+  const bool rows = !says_all_rows(planned);
 
-  std::string text = kTorchtitanDoc + commented(made.lost) +
+  std::string text = kTorchtitanDoc + commented(exported.lost) +
                      "import importlib\nfrom pathlib import Path\n\n"
                      "BASE = \"torchtitan.models.llama3.config_registry:llama3_8b\"\n"
                      "# What it must have: " +
                      std::to_string(stages.blocks()) + " layers.\n" +
-                     "MICROBATCHES = " + std::to_string(told.plan.spec.microbatches) + "\n" +
-                     "MICROBATCH_SIZE = " + std::to_string(told.run.microbatch_size) + "\n" +
-                     "GLOBAL_BATCH = " + std::to_string(told.run.global_batch) + "\n" +
+                     "MICROBATCHES = " + std::to_string(planned.plan.spec.microbatches) + "\n" +
+                     "MICROBATCH_SIZE = " + std::to_string(planned.run.microbatch_size) + "\n" +
+                     "GLOBAL_BATCH = " + std::to_string(planned.run.global_batch) + "\n" +
                      "SEQUENCE = " +
-                     (told.of_architecture ? std::to_string(told.run.architecture.sequence)
-                                           : "None  # the config's own") +
+                     (planned.of_architecture ? std::to_string(planned.run.architecture.sequence)
+                                              : "None  # the config's own") +
                      "\nRECOMPUTE = " + (again.any ? "True" : "False") +
                      "\n\n\ndef layers(first, end):\n"
                      "    return [f\"layers.{number}\" for number in range(first, end)]\n\n\n" +
-                     stage_lines(stages) + parallelism(told, rows) + kTorchtitanFunctions;
-  made.files.push_back({"torchtitan_plan.py", std::move(text)});
-  if (rows) made.files.push_back({kTorchtitanRows, compute_rows(told.plan.schedule)});
-  return made;
+                     stage_lines(stages) + parallelism(planned, rows) + kTorchtitanFunctions;
+  exported.files.push_back({"torchtitan_plan.py", std::move(text)});
+  if (rows) exported.files.push_back({kTorchtitanRows, compute_rows(planned.plan.schedule)});
+  return exported;
 }
 
 }  // namespace pfeife

@@ -10,19 +10,19 @@
 namespace pfeife {
 namespace {
 
-std::string list_of_blocks(const ToldPlan& told, const std::string& title) {
+std::string list_of_blocks(const PlanToExport& planned, const std::string& title) {
   std::string list;
   bool found = false;
-  for (const Layer& layer : told.layers.layers) {
+  for (const Layer& layer : planned.layers.layers) {
     const auto number = module_number(layer.module_path);
     if (!number) continue;
     if (found && number->list != list)
-      throw ConfigError({}, told.layers.name + " has two lists of blocks, " + list + " and " +
+      throw ConfigError({}, planned.layers.name + " has two lists of blocks, " + list + " and " +
                                 number->list + "; " + title + " is told of one");
     found = true, list = number->list;
   }
   if (!found)
-    throw ConfigError({}, told.layers.name +
+    throw ConfigError({}, planned.layers.name +
                               " has no numbered modules (layers.0, h.11), by which " + title +
                               " is told what a stage has; use torch");
   return list;
@@ -32,18 +32,19 @@ std::string module_of(const std::string& parameter) {
   return parameter.substr(0, std::min(parameter.rfind('.'), parameter.size()));
 }
 
-std::vector<std::vector<std::string>> other_modules(const ToldPlan& told) {
-  const Partition& cuts = told.plan.partition;
+std::vector<std::vector<std::string>> other_modules(const PlanToExport& planned) {
+  const Partition& cuts = planned.plan.partition;
   std::vector<std::vector<std::string>> others(cuts.stages());
   std::vector<const LayerParameter*> parameters;
-  for (const LayerParameter& parameter : told.layers.parameters) parameters.push_back(&parameter);
+  for (const LayerParameter& parameter : planned.layers.parameters)
+    parameters.push_back(&parameter);
   std::ranges::stable_sort(parameters, {}, [](const auto* p) { return p->users.front(); });
   for (const LayerParameter* parameter : parameters) {
     const std::string module = module_of(parameter->name);
     if (module.empty() || !numbered_module(module).empty()) continue;
     for (std::size_t s = 0; s < cuts.stages(); ++s) {
       const bool used = std::ranges::any_of(parameter->users, [&](LayerId user) {
-        return cuts.begin(s) <= user.index() && user.index() < cuts.end(s, told.layers.size());
+        return cuts.begin(s) <= user.index() && user.index() < cuts.end(s, planned.layers.size());
       });
       if (used && std::ranges::find(others[s], module) == others[s].end())
         others[s].push_back(module);
@@ -54,15 +55,15 @@ std::vector<std::vector<std::string>> other_modules(const ToldPlan& told) {
 
 }  // namespace
 
-StagesInModules stages_in_modules(const ToldPlan& told, const std::string& title,
+StagesInModules stages_in_modules(const PlanToExport& planned, const std::string& title,
                                   std::vector<std::string>& lost) {
-  StagesInModules made{.list = list_of_blocks(told, title)};
-  const std::vector<Layer>& layers = told.layers.layers;
+  StagesInModules modules{.list = list_of_blocks(planned, title)};
+  const std::vector<Layer>& layers = planned.layers.layers;
   std::int64_t blocks = 0;
   std::size_t layer = 0;
-  for (std::size_t s = 0; s < told.plan.partition.stages(); ++s) {
-    made.first.push_back(blocks);
-    const std::size_t end = told.plan.partition.end(s, layers.size());
+  for (std::size_t s = 0; s < planned.plan.partition.stages(); ++s) {
+    modules.first.push_back(blocks);
+    const std::size_t end = planned.plan.partition.end(s, layers.size());
     for (; layer < end; ++layer)
       if (const auto number = module_number(layers[layer].module_path)) blocks = number->number + 1;
     if (end == layers.size()) continue;
@@ -72,9 +73,9 @@ StagesInModules stages_in_modules(const ToldPlan& told, const std::string& title
     lost.push_back("cut " + std::to_string(s) + " lies inside of " + place + ": " + title +
                    " cuts between layers, so it is moved to the end of that");
   }
-  made.first.push_back(blocks);
-  made.others = other_modules(told);
-  return made;
+  modules.first.push_back(blocks);
+  modules.others = other_modules(planned);
+  return modules;
 }
 
 std::int64_t RecomputedModules::most() const { return std::ranges::max(blocks); }
@@ -82,20 +83,20 @@ bool RecomputedModules::equal() const {
   return std::ranges::all_of(blocks, [&](std::int64_t n) { return n == blocks.front(); });
 }
 
-RecomputedModules recomputed_modules(const ToldPlan& told, const StagesInModules& stages) {
-  const Recomputed& again = told.plan.recomputed;
-  RecomputedModules made{.blocks = std::vector<std::int64_t>(stages.stages(), 0)};
+RecomputedModules recomputed_modules(const PlanToExport& planned, const StagesInModules& stages) {
+  const Recomputed& again = planned.plan.recomputed;
+  RecomputedModules modules{.blocks = std::vector<std::int64_t>(stages.stages(), 0)};
   for (std::size_t s = 0; s < again.stages.size(); ++s) {
     if (!again.stages[s]) continue;
-    made.blocks[s] = stages.blocks(s);
-    made.stages = made.any = true;
+    modules.blocks[s] = stages.blocks(s);
+    modules.stages = modules.any = true;
   }
-  const std::vector<Layer>& layers = told.layers.layers;
+  const std::vector<Layer>& layers = planned.layers.layers;
   for (const LayerRange& range : again.blocks) {
-    made.any = true;
+    modules.any = true;
     const auto first = range.first.index(), last = range.last.index();
     std::size_t stage = 0;
-    while (told.plan.partition.end(stage, layers.size()) <= first) ++stage;
+    while (planned.plan.partition.end(stage, layers.size()) <= first) ++stage;
     for (std::size_t l = first; l <= last; ++l) {
       const std::string module = numbered_module(layers[l].module_path);
       if (module.empty() || (l < last && numbered_module(layers[l + 1].module_path) == module))
@@ -105,12 +106,12 @@ RecomputedModules recomputed_modules(const ToldPlan& told, const StagesInModules
       const bool ends =
           l + 1 == layers.size() || numbered_module(layers[l + 1].module_path) != module;
       if (ends && begin >= first)
-        ++made.blocks[stage];
+        ++modules.blocks[stage];
       else
-        made.attention = true;
+        modules.attention = true;
     }
   }
-  return made;
+  return modules;
 }
 
 bool recomputes_all(const RecomputedModules& again, const StagesInModules& stages) {
@@ -133,19 +134,19 @@ Placed placed(const Placement& placement) {
                                                                  : Placed::Otherwise;
 }
 
-void add_common_losses(const ToldPlan& told, const std::string& title,
+void add_common_losses(const PlanToExport& planned, const std::string& title,
                        std::vector<std::string>& lost) {
   std::vector<std::int64_t> devices;
   bool moved = false;
-  for (std::size_t r = 0; r < told.plan.placement.ranks(); ++r) {
-    const std::size_t device = told.plan.placement.device_of_rank[r].index();
+  for (std::size_t r = 0; r < planned.plan.placement.ranks(); ++r) {
+    const std::size_t device = planned.plan.placement.device_of_rank[r].index();
     devices.push_back(static_cast<std::int64_t>(device));
     moved = moved || device != r;
   }
   if (moved)
     lost.push_back("the ranks of the pipeline run on devices " + listed(devices) + ": " + title +
                    " numbers ranks as they are launched, so launch them in that order");
-  if (told.plan.recomputed.except_last)
+  if (planned.plan.recomputed.except_last)
     lost.push_back("the last microbatch of each stage is not recomputed in the plan: " + title +
                    " recomputes all alike");
 }
@@ -157,15 +158,16 @@ bool in_order(const MeshRun& run, std::vector<Axis> order) {
   return divided == order;
 }
 
-void add_order(const ToldPlan& told, const std::string& title, std::vector<std::string>& lost) {
-  if (!in_order(told.run, {Axis::Tensor, Axis::Context, Axis::Data, Axis::Pipeline}))
+void add_order(const PlanToExport& planned, const std::string& title,
+               std::vector<std::string>& lost) {
+  if (!in_order(planned.run, {Axis::Tensor, Axis::Context, Axis::Data, Axis::Pipeline}))
     lost.push_back("the order of the axes: " + title + " has tp, cp, dp, pp, neighbours first");
 }
 
-void add_shared_parameters(const ToldPlan& told, const std::string& title,
+void add_shared_parameters(const PlanToExport& planned, const std::string& title,
                            std::vector<std::string>& lost) {
-  const Partition& cuts = told.plan.partition;
-  for (const LayerParameter& parameter : told.layers.parameters)
+  const Partition& cuts = planned.plan.partition;
+  for (const LayerParameter& parameter : planned.layers.parameters)
     if (parameter.gradient > Bytes{0} && !cuts.cuts.empty() &&
         std::ranges::any_of(cuts.cuts, [&](std::int32_t cut) {
           return parameter.users.front().value <= cut && cut < parameter.users.back().value;
@@ -174,16 +176,16 @@ void add_shared_parameters(const ToldPlan& told, const std::string& title,
                      " refuses that; untie it in the model");
 }
 
-std::string torch_schedule(const ToldPlan& told) {
-  const ScheduleSpec& spec = told.plan.spec;
-  if (placed(told.plan.placement) == Placed::Folded && spec.stages_per_rank == 2)
+std::string torch_schedule(const PlanToExport& planned) {
+  const ScheduleSpec& spec = planned.plan.spec;
+  if (placed(planned.plan.placement) == Placed::Folded && spec.stages_per_rank == 2)
     return "ZBVZeroBubble";
   if (spec.stages_per_rank > 1) return "Interleaved1F1B";
   return spec.family == "gpipe" ? "GPipe" : "1F1B";
 }
 
-bool says_all_rows(const ToldPlan& told) {
-  const ScheduleSpec& spec = told.plan.spec;
+bool says_all_rows(const PlanToExport& planned) {
+  const ScheduleSpec& spec = planned.plan.spec;
   return spec.ranks == 1 || spec.family == "1f1b" || spec.family == "gpipe";
 }
 

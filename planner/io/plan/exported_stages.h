@@ -23,7 +23,7 @@ struct StagesInModules {
 };
 /// A cut inside of a block, of the embedding or of the head is moved to its end, which `lost` then
 /// says. Errors: ConfigError if the model has no list of blocks, or several.
-StagesInModules stages_in_modules(const ToldPlan& told, const std::string& title,
+StagesInModules stages_in_modules(const PlanToExport& planned, const std::string& title,
                                   std::vector<std::string>& lost);
 
 /// What of the blocks is computed again.
@@ -37,7 +37,7 @@ struct RecomputedModules {
   bool equal() const;  ///< in all stages
   friend bool operator==(const RecomputedModules&, const RecomputedModules&) = default;
 };
-RecomputedModules recomputed_modules(const ToldPlan& told, const StagesInModules& stages);
+RecomputedModules recomputed_modules(const PlanToExport& planned, const StagesInModules& stages);
 /// Every block of every stage.
 bool recomputes_all(const RecomputedModules& again, const StagesInModules& stages);
 /// "3 2 2 0".
@@ -49,22 +49,23 @@ Placed placed(const Placement& placement);
 
 /// Which device runs which rank, and which microbatch is not recomputed: no framework has words for
 /// these.
-void add_common_losses(const ToldPlan& told, const std::string& title,
+void add_common_losses(const PlanToExport& planned, const std::string& title,
                        std::vector<std::string>& lost);
 
 /// The axes that divide the work are in this order, neighbours first.
 bool in_order(const MeshRun& run, std::vector<Axis> order);
 /// The order of a mesh's axes, where a framework has tp, cp, dp, pp alone, neighbours first.
-void add_order(const ToldPlan& told, const std::string& title, std::vector<std::string>& lost);
+void add_order(const PlanToExport& planned, const std::string& title,
+               std::vector<std::string>& lost);
 /// What stages share, where a framework refuses such models in a pipeline.
-void add_shared_parameters(const ToldPlan& told, const std::string& title,
+void add_shared_parameters(const PlanToExport& planned, const std::string& title,
                            std::vector<std::string>& lost);
 
 /// The class of torch.distributed.pipelining that puts as many stages on the ranks, in the plan's
 /// order: "Interleaved1F1B".
-std::string torch_schedule(const ToldPlan& told);
+std::string torch_schedule(const PlanToExport& planned);
 /// That class makes the plan's rows by itself.
-bool says_all_rows(const ToldPlan& told);
+bool says_all_rows(const PlanToExport& planned);
 /// The rows without transfers, reductions and steps, as torch reads them ("compute_only").
 std::string compute_rows(const Schedule& schedule);
 

@@ -8,7 +8,7 @@ namespace {
 
 struct PlanWriter {
   const char* name;
-  Exported (*write)(const ToldPlan& told);
+  Exported (*write)(const PlanToExport& planned);
 };
 constexpr PlanWriter kWriters[] = {
     {"torch", export_for_torch},           {"megatron", export_for_megatron},
@@ -23,11 +23,12 @@ std::vector<std::string> export_names() {
   return names;
 }
 
-Exported export_plan(const std::string& name, const ToldPlan& told) {
+Exported export_plan(const std::string& name, const PlanToExport& planned) {
   for (const PlanWriter& writer : kWriters)
-    if (writer.name == name) return writer.write(told);
+    if (writer.name == name) return writer.write(planned);
   std::string known;
-  for (const std::string& one : export_names()) known += (known.empty() ? "" : ", ") + one;
+  for (const std::string& framework : export_names())
+    known += (known.empty() ? "" : ", ") + framework;
   const std::string nearest = nearest_spelling(name, export_names());
   throw ConfigError({}, "a plan cannot be written for '" + name + "'" +
                             (nearest.empty() ? "" : "; did you mean " + nearest + "?") +

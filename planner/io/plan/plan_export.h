@@ -1,5 +1,5 @@
 // A plan in the words of others: frameworks that train it, simulators that replay it.
-//   for (const ExportedFile& file : export_plan("megatron", told).files)
+//   for (const ExportedFile& file : export_plan("megatron", planned).files)
 //   std::puts(file.text.c_str());
 //
 // Each row of the table is a writer, one file here each: plan values go in; texts, and what they
@@ -19,7 +19,7 @@
 namespace pfeife {
 
 /// What is known of a plan, borrowed for the call.
-struct ToldPlan {
+struct PlanToExport {
   const Plan& plan;
   const Layers& layers;
   const StageCosts& costs;
@@ -43,7 +43,7 @@ struct Exported {
 /// The names of the table.
 std::vector<std::string> export_names();
 /// Errors: ConfigError for a name that is not there, and for a model that nothing there can be.
-Exported export_plan(const std::string& name, const ToldPlan& told);
+Exported export_plan(const std::string& name, const PlanToExport& planned);
 
 /// The run of a plan whose model is no architecture: its ranks and replicas.
 MeshRun run_of_pipeline(const Plan& plan);

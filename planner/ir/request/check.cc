@@ -106,7 +106,7 @@ void check_framework(const PlanSettings& plan) {
   const Framework* const known = framework(plan.framework);
   if (known == nullptr) {
     std::vector<std::string> names;
-    for (const Framework& one : frameworks()) names.push_back(one.name);
+    for (const Framework& framework : frameworks()) names.push_back(framework.name);
     refuse("plan.for", "unknown framework '" + plan.framework + "'; use " + or_list(names));
   }
   if (plan.cuts_at != PlanSettings::CutsAt::Blocks)
@@ -120,7 +120,7 @@ void check_framework(const PlanSettings& plan) {
              known->title + " does not run " + name + "; use " + or_list(known->families));
   if (std::ranges::find(known->recompute, plan.recompute) == known->recompute.end()) {
     std::vector<std::string> words;
-    for (const Recompute one : known->recompute) words.push_back(to_string(one));
+    for (const Recompute recompute : known->recompute) words.push_back(to_string(recompute));
     refuse("plan.recompute", known->title + " cannot recompute by '" + to_string(plan.recompute) +
                                  "'; use " + or_list(words));
   }
