@@ -37,15 +37,15 @@ CMAKE_PREFIX_PATH=$prefix "$tools/bin/pip" wheel -q --disable-pip-version-check 
 rm -rf "$prefix"  # nothing of it may be needed
 cd "$place"
 export PATH=$place/fresh/bin:$PATH PFEIFE_SOURCE=$repository
-python -m pytest -q -p no:cacheprovider --ignore="$repository/tests/python/test_pipeline.py" "$repository/tests/python"
-# Pipelines need torch: the same package and pytest in the Python that has it.
+python -m pytest -q -p no:cacheprovider "$repository"/tests/python/test_{plan,schedule}.py
+# Modules and pipelines need torch: the same package and pytest in the Python that has it.
 with_torch=${TORCH_PYTHON:-$repository/build/venv/bin/python}
 version='import sys; print(sys.version_info[:2])'
 if [[ $("$with_torch" -c "import torch; $version" 2>/dev/null) == "$(python -c "$version")" ]]; then
   PYTHONPATH=$(python -c 'import os, pfeife, pytest; print(os.path.dirname(os.path.dirname(pfeife.__file__)), os.path.dirname(os.path.dirname(pytest.__file__)), sep=":")') \
-    "$with_torch" -W ignore -m pytest -q -p no:cacheprovider "$repository/tests/python/test_pipeline.py"
+    "$with_torch" -W ignore -m pytest -q -p no:cacheprovider "$repository/tests/python/test_capture.py" "$repository/tests/python/test_pipeline.py"
 else
-  echo "SKIPPED: test_pipeline.py: $with_torch has no torch, or is another Python than $(command -v python)"
+  echo "SKIPPED: test_capture.py, test_pipeline.py: $with_torch has no torch, or is another Python than $(command -v python)"
 fi
 for notebook in "$repository"/python/notebooks/*.py; do
   echo "notebook ${notebook##*/}"
