@@ -47,8 +47,13 @@ if [[ $("$with_torch" -c "import torch; $version" 2>/dev/null) == "$(python -c "
 else
   echo "SKIPPED: test_capture.py, test_pipeline.py: $with_torch has no torch, or is another Python than $(command -v python)"
 fi
-for notebook in "$repository"/python/notebooks/*.py; do
+# A notebook runs beside configs/, its cells one after the other.
+mkdir -p "$place/python/notebooks" && ln -s "$repository/configs" "$place/configs" && cd "$place/python/notebooks"
+run_cells='import json, sys
+cells = [cell for cell in json.load(open(sys.argv[1]))["cells"] if cell["cell_type"] == "code"]
+exec(compile("\n".join("".join(cell["source"]) for cell in cells), sys.argv[1], "exec"))'
+for notebook in "$repository"/python/notebooks/*.ipynb; do
   echo "notebook ${notebook##*/}"
-  python "$notebook" >"$place/said" 2>&1 || { cat "$place/said" && exit 1; }
+  python -c "$run_cells" "$notebook" >"$place/said" 2>&1 || { cat "$place/said" && exit 1; }
 done
 "$tools/bin/mypy" --cache-dir "$build/python-mypy" --python-executable "$place/fresh/bin/python" --disallow-untyped-defs --ignore-missing-imports -p pfeife
