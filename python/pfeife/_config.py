@@ -194,7 +194,7 @@ def cluster(source: PathLike | Mapping[str, Any], *, set: Mapping[str, Any] | No
             nearest = difflib.get_close_matches(file, known, 1)
             raise _core.ConfigError(
                 f"cluster: there is none called {file!r}"
-                + (f"; did you mean {nearest[0]!r}?" if nearest else "")
+                + (f"; did you mean {nearest[0]!r}?" if nearest else ".")
                 + f" It is a file, a dictionary, or one of {', '.join(known)}"
             )
     if set:  # a file of its own, which plans can be saved with
@@ -296,7 +296,7 @@ class Asked:
                 nearest = difflib.get_close_matches(key, PLACES, 1)
                 raise _core.ConfigError(
                     f"unknown keyword {key!r}"
-                    + (f"; did you mean {nearest[0]!r}?" if nearest else "")
+                    + (f"; did you mean {nearest[0]!r}?" if nearest else ".")
                     + " Keywords are the keys of a config: "
                     + ", ".join(sorted(PLACES))
                 )
