@@ -29,9 +29,10 @@ SearchOptions part_of(SearchOptions options, double begin, double end) {
   return options;
 }
 
-Answer search(const Problem& asked, const SearchOptions& options) {
-  if (asked.recompute == Recompute::IfNeeded) return search_if_needed(asked, options, search);
-  const Problem problem = with_settled_recomputation(asked);
+Answer search(const Problem& given_problem, const SearchOptions& options) {
+  if (given_problem.recompute == Recompute::IfNeeded)
+    return search_if_needed(given_problem, options, search);
+  const Problem problem = with_settled_recomputation(given_problem);
   SearchOptions settled = options;
   if (problem.recompute == Recompute::Blocks || problem.recompute_except_last)
     settled.certificate = false;  // none speaks of blocks, or of microbatches that differ

@@ -132,7 +132,8 @@ void CutBound::forget_idle_moments(const Cuts& cuts) {
 }
 
 bool CutBound::limited() const {
-  return std::ranges::any_of(moments_, [](const auto& some) { return !some.empty(); });
+  return std::ranges::any_of(moments_,
+                             [](const auto& rank_moments) { return !rank_moments.empty(); });
 }
 
 /// The most that any of the stage's windows holds of each kind.

@@ -167,10 +167,10 @@ PFEIFE_CLONES static void sweep(double* matrix, std::size_t rows, std::size_t c)
 /// Gauss-Jordan on the basis, from scratch.
 void PathMaster::invert() {
   const std::size_t rows = stages_ + 1;
-  std::vector<double> matrix(rows * rows), one;
+  std::vector<double> matrix(rows * rows), basis_column;
   for (std::size_t c = 0; c < rows; ++c) {
-    column(basis_[c], one);
-    for (std::size_t r = 0; r < rows; ++r) matrix[r * rows + c] = one[r];
+    column(basis_[c], basis_column);
+    for (std::size_t r = 0; r < rows; ++r) matrix[r * rows + c] = basis_column[r];
   }
   std::vector<std::size_t> origin(rows);  // [row] where it was before rows changed places
   std::iota(origin.begin(), origin.end(), std::size_t{0});

@@ -36,11 +36,11 @@ struct Chains {
 
 Chains chains(const Problem& problem, const Fastest& time) {
   Chains found{time.forward, time.backward_input};
-  std::vector<std::vector<const LayerValue*>> made(problem.layers.size());
+  std::vector<std::vector<const LayerValue*>> produced(problem.layers.size());
   for (const LayerValue& value : problem.layers.values)
-    made[value.producer.index()].push_back(&value);
-  for (std::size_t l = 0; l < made.size(); ++l)  // every reader comes after what it reads
-    for (const LayerValue* value : made[l])
+    produced[value.producer.index()].push_back(&value);
+  for (std::size_t l = 0; l < produced.size(); ++l)  // every reader comes after what it reads
+    for (const LayerValue* value : produced[l])
       for (const LayerId reader : value->consumers) {
         const std::size_t r = reader.index();
         found.forward[r] = std::max(found.forward[r], found.forward[l] + time.forward[r]);

@@ -53,8 +53,9 @@ class Alternatives {
     return best;
   }
   Nanoseconds time_of(std::size_t i) const {
-    const AlternativeOutcome& one = all_[i];
-    return !one.plan ? kNothingFits : one.timed.value_or(one.plan->estimate);
+    const AlternativeOutcome& alternative = all_[i];
+    return !alternative.plan ? kNothingFits
+                             : alternative.timed.value_or(alternative.plan->estimate);
   }
 
   /// What is known without a search, which holds for every choice of recomputed stages.
@@ -68,25 +69,28 @@ class Alternatives {
   /// Takes what a search has found. A bound holds for the plans of the schedules that are listed,
   /// and for every order only if the best plan is one built for its costs (Answer::bound).
   void keep_outcome(std::size_t i, Answer outcome) {
-    AlternativeOutcome& one = all_[i];
+    AlternativeOutcome& alternative = all_[i];
     candidates_ += outcome.candidates;
     // More effort does not always end at a better plan; what it proves holds for the other, too.
     std::optional<Nanoseconds> timed;
     if (all_.size() > 1) timed = least_time(problems_[i], outcome, options_);
-    const bool slower = one.plan && (outcome.plans.empty() ||
-                                     time_of(i) < timed.value_or(outcome.plans[0].estimate));
-    if (one.searched && outcome.recompute != one.recompute) {  // of another class of plans
+    const bool slower =
+        alternative.plan &&
+        (outcome.plans.empty() || time_of(i) < timed.value_or(outcome.plans[0].estimate));
+    if (alternative.searched &&
+        outcome.recompute != alternative.recompute) {  // of another class of plans
       if (slower) return;
       forget(i);
     }
-    one.searched = true, one.recompute = outcome.recompute;
-    if (outcome.bound) one.listed = std::max(one.listed, outcome.bound->time);
+    alternative.searched = true, alternative.recompute = outcome.recompute;
+    if (outcome.bound) alternative.listed = std::max(alternative.listed, outcome.bound->time);
     if (outcome.bound && outcome.plans[0].order)
-      one.any_order = std::max(one.any_order, outcome.bound->time);
-    if (outcome.infeasible && outcome.infeasible->proven) one.listed = one.any_order = kNothingFits;
+      alternative.any_order = std::max(alternative.any_order, outcome.bound->time);
+    if (outcome.infeasible && outcome.infeasible->proven)
+      alternative.listed = alternative.any_order = kNothingFits;
     if (slower) return;
-    one.infeasible = outcome.infeasible, one.timed = timed;
-    if (!outcome.plans.empty()) one.plan = outcome.plans[0];
+    alternative.infeasible = outcome.infeasible, alternative.timed = timed;
+    if (!outcome.plans.empty()) alternative.plan = outcome.plans[0];
     outcomes_[i] = std::move(outcome);
   }
 
@@ -138,13 +142,13 @@ class Alternatives {
       // The bounds of the other problems are of the listed schedules.
       found.outcome.orders_left_out |=
           !built && std::ranges::any_of(problems_[best_].schedules, is_built);
-      for (const AlternativeOutcome& one : found.all)
+      for (const AlternativeOutcome& alternative : found.all)
         found.outcome.bound->time =
-            std::min(found.outcome.bound->time, built ? one.any_order : one.listed);
+            std::min(found.outcome.bound->time, built ? alternative.any_order : alternative.listed);
     }
     if (found.outcome.infeasible)
-      for (const AlternativeOutcome& one : found.all)
-        found.outcome.infeasible->proven &= one.bound() == kNothingFits;
+      for (const AlternativeOutcome& alternative : found.all)
+        found.outcome.infeasible->proven &= alternative.bound() == kNothingFits;
     return found;
   }
 
@@ -179,20 +183,21 @@ BestAlternative search_alternatives(const std::vector<Problem>& problems,
 }
 
 Reason why_not(const BestAlternative& found, std::size_t problem) {
-  const AlternativeOutcome& one = found.all[problem];
+  const AlternativeOutcome& alternative = found.all[problem];
   if (problem == found.best) return {};
-  if (!found.outcome.plans.empty() && one.bound() >= found.outcome.plans[0].estimate &&
-      one.bound() != kNothingFits)
+  if (!found.outcome.plans.empty() && alternative.bound() >= found.outcome.plans[0].estimate &&
+      alternative.bound() != kNothingFits)
     return {.why = Why::RuledOut};
-  if (one.plan && one.timed && found.all[found.best].timed) {
-    Reason reason = slower_by(*one.timed - *found.all[found.best].timed);
+  if (alternative.plan && alternative.timed && found.all[found.best].timed) {
+    Reason reason = slower_by(*alternative.timed - *found.all[found.best].timed);
     reason.by = SelectBy::Simulate;
     return reason;
   }
-  if (one.plan) return slower_by(one.plan->estimate - found.outcome.plans[0].estimate);
-  if (!one.infeasible) return impossible("it cannot be cut into so many stages");
-  Reason lack = lacks(*one.infeasible);
-  lack.may_yet_fit = one.bound() != kNothingFits;
+  if (alternative.plan)
+    return slower_by(alternative.plan->estimate - found.outcome.plans[0].estimate);
+  if (!alternative.infeasible) return impossible("it cannot be cut into so many stages");
+  Reason lack = lacks(*alternative.infeasible);
+  lack.may_yet_fit = alternative.bound() != kNothingFits;
   return lack;
 }
 

@@ -60,7 +60,7 @@ class SharedLinks {
     outcome.timed = timed_.size();
     sort();
     timed_.resize(std::min(timed_.size(), options_.keep));
-    for (Timed& one : timed_) outcome.plans.push_back(std::move(one));
+    for (Timed& timed : timed_) outcome.plans.push_back(std::move(timed));
     return outcome;
   }
 
@@ -72,17 +72,19 @@ class SharedLinks {
   Weighed weigh(Priced plan) const {
     const std::shared_ptr<const CostedRows> rows =
         plan.rows ? plan.rows : price(problem_, plan).rows;
-    Weighed one{std::move(plan)};
-    const Placement& placement = one.placement;
+    Weighed candidate{std::move(plan)};
+    const Placement& placement = candidate.placement;
     const StageCosts& costs = rows->costs;
-    one.bound = one.estimate;
-    const std::size_t microbatches = one.spec.microbatches;
+    candidate.bound = candidate.estimate;
+    const std::size_t microbatches = candidate.spec.microbatches;
     const Nanoseconds queue = fullest_queue(costs, placement, simulator_.queues, microbatches);
-    one.busiest = std::max(busiest_link(costs, placement, problem_.cluster, microbatches), queue);
-    one.bound = std::max(one.bound, simulator_.links == Links::Shared ? one.busiest : queue);
-    one.tasks = static_cast<double>(one.spec.microbatches *
-                                    (3 * costs.stages.size() + 2 * costs.pairs.size()));
-    return one;
+    candidate.busiest =
+        std::max(busiest_link(costs, placement, problem_.cluster, microbatches), queue);
+    candidate.bound =
+        std::max(candidate.bound, simulator_.links == Links::Shared ? candidate.busiest : queue);
+    candidate.tasks = static_cast<double>(candidate.spec.microbatches *
+                                          (3 * costs.stages.size() + 2 * costs.pairs.size()));
+    return candidate;
   }
 
   /// The least bounds first; of equal ones the earlier.
@@ -96,22 +98,22 @@ class SharedLinks {
 
   Nanoseconds best_time() const {
     Nanoseconds best = Nanoseconds::max();
-    for (const Timed& one : timed_) best = std::min(best, one.time.shared);
+    for (const Timed& timed : timed_) best = std::min(best, timed.time.shared);
     return best;
   }
 
   bool is_known(const Priced& plan) const {
     return std::ranges::any_of(
-        timed_, [&](const Timed& one) { return static_cast<const Priced&>(one) == plan; });
+        timed_, [&](const Timed& timed) { return static_cast<const Priced&>(timed) == plan; });
   }
 
   /// Times all of them that are new.
   void time(std::vector<Weighed> plans) {
     std::vector<Priced> open;
-    for (Weighed& one : plans) {
-      if (is_known(one) || std::ranges::find(open, one) != open.end()) continue;
-      spent_ += one.tasks;
-      open.push_back(std::move(one));
+    for (Weighed& plan : plans) {
+      if (is_known(plan) || std::ranges::find(open, plan) != open.end()) continue;
+      spent_ += plan.tasks;
+      open.push_back(std::move(plan));
     }
     if (open.empty()) return;
     const std::vector<StepTime> times = simulator_.times(open);
@@ -124,12 +126,13 @@ class SharedLinks {
   void time_promising(std::vector<Weighed> plans) {
     for (std::size_t begin = 0; begin < plans.size(); begin += kAtOnce) {
       const auto from = plans.begin() + static_cast<std::ptrdiff_t>(begin);
-      std::vector<Weighed> some(
+      std::vector<Weighed> batch(
           std::make_move_iterator(from),
           std::make_move_iterator(
               from + static_cast<std::ptrdiff_t>(std::min(kAtOnce, plans.size() - begin))));
-      std::erase_if(some, [best = best_time()](const Weighed& one) { return one.bound >= best; });
-      time(std::move(some));
+      std::erase_if(batch,
+                    [best = best_time()](const Weighed& plan) { return plan.bound >= best; });
+      time(std::move(batch));
     }
   }
 
@@ -157,7 +160,7 @@ class SharedLinks {
 
   bool links_bind() const {
     Nanoseconds alone = Nanoseconds::max();
-    for (const Timed& one : timed_) alone = std::min(alone, one.time.alone);
+    for (const Timed& timed : timed_) alone = std::min(alone, timed.time.alone);
     return !timed_.empty() &&
            static_cast<double>(best_time().count()) > kBinds * static_cast<double>(alone.count());
   }
@@ -212,7 +215,7 @@ class SharedLinks {
       const auto next = std::find_if(
           timed_.begin(),
           timed_.begin() + static_cast<std::ptrdiff_t>(std::min(kElite, timed_.size())),
-          [](const Timed& one) { return !one.searched; });
+          [](const Timed& timed) { return !timed.searched; });
       if (next == timed_.begin() + static_cast<std::ptrdiff_t>(std::min(kElite, timed_.size())))
         return;
       if (spent_ >= most) {
@@ -222,11 +225,12 @@ class SharedLinks {
       next->searched = true;
       std::vector<Priced> changed = changes(*next, model, round);
       std::erase_if(changed, [&](const Priced& plan) { return is_known(plan); });
-      std::vector<Weighed> some = weighed(priced(std::move(changed)));
-      for (const Weighed& one : some) spent_ += kPricing * one.tasks;
-      std::erase_if(some, [best = best_time()](const Weighed& one) { return one.bound >= best; });
-      if (some.size() > kTimedMoves) some.resize(kTimedMoves);
-      time_promising(std::move(some));
+      std::vector<Weighed> candidates = weighed(priced(std::move(changed)));
+      for (const Weighed& plan : candidates) spent_ += kPricing * plan.tasks;
+      std::erase_if(candidates,
+                    [best = best_time()](const Weighed& plan) { return plan.bound >= best; });
+      if (candidates.size() > kTimedMoves) candidates.resize(kTimedMoves);
+      time_promising(std::move(candidates));
     }
   }
 
@@ -242,9 +246,9 @@ class SharedLinks {
       Random random(options_.seed + round);
       std::set<Cuts> moved;
       for (std::size_t i = 0; i < kMoves; ++i) moved.insert(moves.random(*cuts, random));
-      for (const Cuts& some : moved) {
+      for (const Cuts& moved_cuts : moved) {
         Priced& other = changed.emplace_back(plan);
-        other.partition = model.partition(some);
+        other.partition = model.partition(moved_cuts);
       }
     }
     for (const ScheduleSpec& spec : problem_.schedules) {
@@ -259,8 +263,8 @@ class SharedLinks {
   }
 
   void sort() {
-    std::ranges::stable_sort(timed_, {}, [](const Timed& one) {
-      return std::tuple(one.time.shared, one.estimate, one.spec);
+    std::ranges::stable_sort(timed_, {}, [](const Timed& timed) {
+      return std::tuple(timed.time.shared, timed.estimate, timed.spec);
     });
   }
 

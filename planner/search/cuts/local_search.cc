@@ -137,7 +137,7 @@ static double score_by_room(Candidates& candidates, const Cuts& cuts) {
 Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, std::uint64_t seed) {
   if (from.cuts.size() < 3 || std::isinf(from.score)) return from;
   Random random(seed);
-  const CutMoves some(candidates.model(), candidates.placement());
+  const CutMoves cut_moves(candidates.model(), candidates.placement());
   Scored now = from, best = from;
   std::vector<Cuts> moves(Program::kLanes);
   std::vector<double> times;
@@ -147,7 +147,7 @@ Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, s
     const double done = static_cast<double>(batch) / static_cast<double>(batches);
     const double scale = now.score < kTooFull ? now.score : now.score - kTooFull;
     const double temperature = scale * 1e-2 * std::pow(1e-3, done);
-    for (Cuts& move : moves) move = some.random(now.cuts, random);
+    for (Cuts& move : moves) move = cut_moves.random(now.cuts, random);
     const double chance = random.unit();
     const double limit = now.score - temperature * std::log(std::max(chance, 1e-12));
     const bool fits = now.score < kTooFull;  // else few moves need a time

@@ -14,9 +14,9 @@ std::vector<Cuts> simple_cuts(const CutModel& model, const Placement& placement)
   if (!equal_time) return found;
   const LayerSums sums(layers, model.cluster());
   const auto time = [&](std::size_t l) { return static_cast<double>(sums.time(0, l, l + 1)); };
-  const auto one = [](std::size_t) { return 1.0; };
-  for (const auto& cuts :
-       {equal_time, cuts_by_share(layers, stages, time), cuts_by_share(layers, stages, one)})
+  const auto equal_share = [](std::size_t) { return 1.0; };
+  for (const auto& cuts : {equal_time, cuts_by_share(layers, stages, time),
+                           cuts_by_share(layers, stages, equal_share)})
     if (cuts) found.push_back(*model.cuts(*cuts));
   return found;
 }

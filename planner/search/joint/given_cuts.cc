@@ -26,11 +26,11 @@ void certify(const Problem& listed, const std::vector<AnyOrder>& any_order, Answ
   for (const ScheduleSpec& spec : listed.schedules)
     proofs.push_back({spec, all, {}, {}, {every_cut}});
   std::int64_t bound = outcome.bound ? outcome.bound->time.count() : Certificate::kNothingFits;
-  for (const AnyOrder& one : any_order)
-    if (outcome.bound &&
-        std::ranges::find(outcome.bound->schedules, one.spec()) != outcome.bound->schedules.end()) {
-      proofs.push_back(one.proof());
-      bound = std::min(bound, static_cast<std::int64_t>(one.bound_by_rows()));
+  for (const AnyOrder& bounded : any_order)
+    if (outcome.bound && std::ranges::find(outcome.bound->schedules, bounded.spec()) !=
+                             outcome.bound->schedules.end()) {
+      proofs.push_back(bounded.proof());
+      bound = std::min(bound, static_cast<std::int64_t>(bounded.bound_by_rows()));
     }
   if (!proofs.empty() && bound > 0)
     outcome.certificate =
@@ -78,8 +78,8 @@ std::vector<EveryOrder> try_all_orders(const CutModel& model, const Problem& pro
                                        const Tried& tried) {
   std::vector<EveryOrder> every(tried.size());
   double best = std::numeric_limits<double>::infinity();
-  for (const auto& one : tried)
-    if (one) best = std::min(best, one->best_time());
+  for (const auto& candidates : tried)
+    if (candidates) best = std::min(best, candidates->best_time());
   for (std::size_t i = 0; i < tried.size(); ++i) {
     const ScheduleSpec& spec = problem.schedules[i];
     if (!tried[i] || !is_built(spec) || !may_try_every_order(model, problem, spec)) continue;
@@ -150,8 +150,8 @@ Answer choose_schedule(const Problem& problem, const SearchOptions& options,
   outcome.plans.resize(std::min(outcome.plans.size(), options.keep));
   if (outcome.plans.empty() && closest) outcome.infeasible = std::move(closest);
   if (outcome.infeasible) {
-    const auto looked_at_all = [](const auto& one) {
-      return !one || one->unsure() == std::numeric_limits<double>::infinity();
+    const auto looked_at_all = [](const auto& candidates) {
+      return !candidates || candidates->unsure() == std::numeric_limits<double>::infinity();
     };
     outcome.infeasible->proven =
         std::ranges::all_of(tried, looked_at_all) &&

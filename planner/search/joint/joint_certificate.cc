@@ -18,16 +18,17 @@ class Provable {
 
   /// By its own tree, or of any order or by the paths of its stages alone if that proves more.
   void add(const Contender& c) {
-    One one{in_.problem.schedules[c.number], c.proof.get()};
+    ProofSource source{in_.problem.schedules[c.number], c.proof.get()};
     double bound = c.proof ? c.proof->bound() : 0;
     if (c.impossible.empty() && bound < claimed_ && claimed_ < kInfinite) {
-      const AnyOrder& any = any_order(one.spec);
-      if (any.bound_by_rows() > bound) bound = any.bound_by_rows(), one = {one.spec, nullptr, &any};
+      const AnyOrder& any = any_order(source.spec);
+      if (any.bound_by_rows() > bound)
+        bound = any.bound_by_rows(), source = {source.spec, nullptr, &any};
       if (const double stages = bound < claimed_ ? bound_of_stages(c) : 0; stages > bound)
-        bound = stages, one = {one.spec, nullptr, nullptr, c.candidates.get()};
+        bound = stages, source = {source.spec, nullptr, nullptr, c.candidates.get()};
     }
     if (c.impossible.empty()) bound_ = std::min(bound_, bound);
-    all_.push_back(one);
+    all_.push_back(source);
   }
   void add(const AnyOrder& any) {
     bound_ = std::min(bound_, any.bound_by_rows());
@@ -38,16 +39,16 @@ class Provable {
   double bound() const { return bound_; }
   std::vector<CertifiedProof> proofs(std::int64_t bound) const {
     std::vector<CertifiedProof> proofs;
-    for (const One& one : all_)
-      proofs.push_back(one.any_order ? proof_of(one.spec, *one.any_order)
-                       : one.stages  ? stage_proof(*one.stages, bound)
-                       : one.tree    ? one.tree->certificate(bound)
-                                     : CertifiedProof{.spec = one.spec});
+    for (const ProofSource& source : all_)
+      proofs.push_back(source.any_order ? proof_of(source.spec, *source.any_order)
+                       : source.stages  ? stage_proof(*source.stages, bound)
+                       : source.tree    ? source.tree->certificate(bound)
+                                        : CertifiedProof{.spec = source.spec});
     return proofs;
   }
 
  private:
-  struct One {
+  struct ProofSource {
     ScheduleSpec spec;
     const BranchAndBound* tree = nullptr;
     const AnyOrder* any_order = nullptr;  // else
@@ -76,7 +77,7 @@ class Provable {
 
   const Searched& in_;
   double claimed_, bound_;
-  std::vector<One> all_;
+  std::vector<ProofSource> all_;
   std::map<std::pair<std::vector<RankId>, std::size_t>, std::unique_ptr<AnyOrder>> any_order_;
 };
 
@@ -89,10 +90,10 @@ std::shared_ptr<const Certificate> joint_certificate(const Searched& in,
   Provable provable(in,
                     outcome.bound ? static_cast<double>(outcome.bound->time.count()) : kInfinite);
   for (const Contender& c : in.contenders) provable.add(c);
-  for (const AnyOrder& one : built)
-    if (outcome.bound &&
-        std::ranges::find(outcome.bound->schedules, one.spec()) != outcome.bound->schedules.end())
-      provable.add(one);
+  for (const AnyOrder& bounded : built)
+    if (outcome.bound && std::ranges::find(outcome.bound->schedules, bounded.spec()) !=
+                             outcome.bound->schedules.end())
+      provable.add(bounded);
   if (provable.empty() || provable.bound() < 1 || (!outcome.bound && provable.bound() < kInfinite))
     return nullptr;
   const std::int64_t bound =

@@ -60,9 +60,10 @@ void explain(const Searched& in, Answer& outcome) {
                   known(c.bound()));
   for (const BuiltPlan& b : in.built)
     if (b.impossible.empty()) explain_one(b.spec, false, b.closest, {});
-  std::ranges::stable_sort(rejected, {}, [](const auto& one) { return one.first; });
+  std::ranges::stable_sort(rejected, {}, [](const auto& ranked) { return ranked.first; });
   auto end = outcome.rejected.begin();  // before those that cannot be at all
-  for (auto& [rank, one] : rejected) end = outcome.rejected.insert(end, std::move(one)) + 1;
+  for (auto& [rank, rejection] : rejected)
+    end = outcome.rejected.insert(end, std::move(rejection)) + 1;
   outcome.plans.resize(kept);
 }
 
@@ -136,10 +137,10 @@ void add_any_order(const std::vector<AnyOrder>& any_order, Answer& outcome) {
   double any = kInfinite, by_rows = kInfinite;
   std::set<std::string> families;
   bool tried_all = false;
-  for (const AnyOrder& one : any_order) {
-    any = std::min(any, one.bound()), by_rows = std::min(by_rows, one.bound_by_rows());
-    families.insert(one.spec().family);
-    tried_all = tried_all || one.tried_all();
+  for (const AnyOrder& bounded : any_order) {
+    any = std::min(any, bounded.bound()), by_rows = std::min(by_rows, bounded.bound_by_rows());
+    families.insert(bounded.spec().family);
+    tried_all = tried_all || bounded.tried_all();
   }
   if (any == kInfinite) return;
   const Nanoseconds least{static_cast<std::int64_t>(any)};
@@ -157,7 +158,7 @@ void add_any_order(const std::vector<AnyOrder>& any_order, Answer& outcome) {
     outcome.uncertified.any_order = families, outcome.uncertified.in_turn = tried_all;
   // A certificate speaks of them only if it then proves no less of the others.
   if (proven || built)
-    for (const AnyOrder& one : any_order) bound.schedules.push_back(one.spec());
+    for (const AnyOrder& bounded : any_order) bound.schedules.push_back(bounded.spec());
 }
 
 }  // namespace pfeife

@@ -178,18 +178,18 @@ void JointSearch::anneal_run(Contender& c, AnnealingRun run) {
 void JointSearch::share_cuts() {
   std::map<std::size_t, std::vector<Cuts>> good;
   for (const std::size_t i : by_time())
-    if (auto& some = good[contenders_[i].candidates->stages()]; some.size() < kShared)
-      some.push_back(contenders_[i].candidates->best_cuts());
+    if (auto& shared = good[contenders_[i].candidates->stages()]; shared.size() < kShared)
+      shared.push_back(contenders_[i].candidates->best_cuts());
   visit_within(kDescents, ranked([](const Contender& c) { return c.bound(); }), [&](Contender& c) {
-    const auto some = good.find(c.candidates->stages());
-    if (some == good.end()) return;
+    const auto shared = good.find(c.candidates->stages());
+    if (shared == good.end()) return;
     std::vector<double> times;
     std::vector<char> exact;
-    c.candidates->search_times(some->second, times, exact);
+    c.candidates->search_times(shared->second, times, exact);
     Scored best = c.start;
     for (std::size_t k = 0; k < times.size(); ++k)
       if (times[k] < best.score)
-        if (const Scored found = score(*c.candidates, some->second[k]); found.score < best.score)
+        if (const Scored found = score(*c.candidates, shared->second[k]); found.score < best.score)
           best = found;
     if (best.score < c.start.score) c.descend_and_offer(best.cuts);
   });
@@ -231,9 +231,9 @@ void JointSearch::try_all_orders() {
     bounds[i] = every.bound;
   }
   bound_any_order();
-  for (AnyOrder& one : any_order_)
-    one.raise(bounds[static_cast<std::size_t>(std::ranges::find(to_build_, one.spec()) -
-                                              to_build_.begin())]);
+  for (AnyOrder& bounded : any_order_)
+    bounded.raise(bounds[static_cast<std::size_t>(std::ranges::find(to_build_, bounded.spec()) -
+                                                  to_build_.begin())]);
 }
 
 /// Whether to build orders of a schedule for the costs: not if it is known to have no plan, or no

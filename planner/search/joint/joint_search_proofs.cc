@@ -139,16 +139,16 @@ std::vector<std::size_t> JointSearch::promising() const {
   const double low = best < kInfinite ? least + kLow * (best - least) : kInfinite;
   const auto leader = std::ranges::find_if(
       order, [&](std::size_t i) { return contenders_[i].candidates->best_time() == best; });
-  std::vector<std::size_t> some;
+  std::vector<std::size_t> chosen;
   for (const std::size_t i : order)
-    if (some.size() < kSchedulesARound && contenders_[i].bound() <= low) some.push_back(i);
+    if (chosen.size() < kSchedulesARound && contenders_[i].bound() <= low) chosen.push_back(i);
   if (best < kInfinite && leader != order.end() &&
       contenders_[*leader].branched < kOfLeader * branched_ &&
-      std::ranges::find(some, *leader) == some.end()) {
-    some.resize(std::min(some.size(), kSchedulesARound - 1));
-    some.push_back(*leader);
+      std::ranges::find(chosen, *leader) == chosen.end()) {
+    chosen.resize(std::min(chosen.size(), kSchedulesARound - 1));
+    chosen.push_back(*leader);
   }
-  return some;
+  return chosen;
 }
 
 /// Every tree in a few parts, so that several threads have work even if one schedule is left.

@@ -101,10 +101,11 @@ void join_infeasible(const Answer& hiding, Answer& outcome) {
     outcome.infeasible.reset();
     return;
   }
-  const std::optional<Infeasible> one = outcome.infeasible, other = hiding.infeasible;
-  if (!one || (other && other->lacking() < one->lacking())) outcome.infeasible = other;
+  const std::optional<Infeasible> lack = outcome.infeasible, hiding_lack = hiding.infeasible;
+  if (!lack || (hiding_lack && hiding_lack->lacking() < lack->lacking()))
+    outcome.infeasible = hiding_lack;
   if (outcome.infeasible)
-    outcome.infeasible->proven = (!one || one->proven) && (!other || other->proven);
+    outcome.infeasible->proven = (!lack || lack->proven) && (!hiding_lack || hiding_lack->proven);
 }
 
 }  // namespace
@@ -142,8 +143,8 @@ Answer search_side_by_side(const Problem& problem, const SearchOptions& options,
   if (outcome.plans.size() > options.keep) outcome.plans.resize(options.keep);
   outcome.rejected.insert(outcome.rejected.end(), of_compute.rejected.begin(),
                           of_compute.rejected.end());
-  std::erase_if(outcome.rejected, [&](const Rejected& one) {
-    return std::ranges::find(outcome.plans, one.spec, &Priced::spec) != outcome.plans.end();
+  std::erase_if(outcome.rejected, [&](const Rejected& rejected) {
+    return std::ranges::find(outcome.plans, rejected.spec, &Priced::spec) != outcome.plans.end();
   });
   for (Covered& covered : of_compute.covered) covered.hides_collectives = true;
   if (others.schedules.empty())

@@ -186,12 +186,12 @@ class Run {
 /// One microbatch on the placement of `spec`.
 ScheduleSpec one_in_closed_form(const ScheduleSpec& spec) {
   const auto placement = placement_for(spec).rank_of_stage;
-  ScheduleSpec one{"zb1p", spec.ranks, 1, spec.stages_per_rank, {}, {}};
+  ScheduleSpec closed_form{"zb1p", spec.ranks, 1, spec.stages_per_rank, {}, {}};
   for (const char* name : {"zb_h1", "zbv", "zb1p"}) {
-    one.family = name;
-    if (!refusal(one) && placement_for(one).rank_of_stage == placement) break;
+    closed_form.family = name;
+    if (!refusal(closed_form) && placement_for(closed_form).rank_of_stage == placement) break;
   }
-  return one;
+  return closed_form;
 }
 
 /// What the backward passes of a single microbatch hold.
@@ -219,11 +219,11 @@ class SingleMicrobatch {
   }
   /// Where every rank has `more` than its limit.
   Answer search_with(Bytes more, std::size_t effort, const SearchFunction& search) const {
-    Problem one = with_layers(problem_, layers_);
-    one.allocator.reset();  // not of these layers
-    one.schedules = {spec_};
-    for (Bytes& limit : one.memory_limit) limit += more;
-    return search(one, {.keep = 1, .iterations = effort});
+    Problem relaxed = with_layers(problem_, layers_);
+    relaxed.allocator.reset();  // not of these layers
+    relaxed.schedules = {spec_};
+    for (Bytes& limit : relaxed.memory_limit) limit += more;
+    return search(relaxed, {.keep = 1, .iterations = effort});
   }
 
  private:
@@ -389,14 +389,14 @@ void BuiltSearch::try_one_by_one(const OrderBuilder& builder, std::size_t effort
                                  std::uint64_t seed) {
   if (tried_one_by_one_) return;
   tried_one_by_one_ = true;
-  const OneMicrobatch one = one_microbatch(problem_, result_.spec, search_);
-  result_.nothing_fits = one.nothing_fits;
-  if (!one.cuts) {
+  const OneMicrobatch single_microbatch = one_microbatch(problem_, result_.spec, search_);
+  result_.nothing_fits = single_microbatch.nothing_fits;
+  if (!single_microbatch.cuts) {
     if (const auto cuts = least_lacking_cuts(problem_, result_.spec, search_))
       keep_better(*one_by_one(builder, *model_.cuts(*cuts)), result_);
     return;
   }
-  const Cuts cuts = *model_.cuts(*one.cuts);
+  const Cuts cuts = *model_.cuts(*single_microbatch.cuts);
   Run run(builder, effort, seed, std::move(best_), result_);
   run.build(cuts);
   run.move_cuts();

@@ -24,7 +24,7 @@ struct State {
   std::array<std::int64_t, kFewRanks> free{};
   std::array<bool, kFewRanks> idle{};            ///< before `now`: it waits for a value to come
   std::array<std::int64_t, kFewRanks> unsent{};  ///< bytes that go once the last action is over
-  std::array<Times, 2> made{};                   ///< F, B or I: ends; kPast = long there
+  std::array<Times, 2> ends{};                   ///< F, B or I: ends; kPast = long there
   std::int64_t now = 0;                          ///< start of the last action
   std::size_t now_rank = 0;                      ///< whose it was
   std::uint32_t step = 0;                        ///< in the list of steps
@@ -34,12 +34,12 @@ struct State {
     if (receives == Receives::AsReady)
       return now <= other.now && now_rank == other.now_rank && done == other.done &&
              free == other.free && idle == other.idle && unsent == other.unsent &&
-             made == other.made;
+             ends == other.ends;
     if (done != other.done || free[0] > other.free[0] || free[1] > other.free[1]) return false;
     for (std::size_t way = 0; way < 2; ++way)
       for (std::size_t s = 0; s < kFewStages; ++s)
         for (std::size_t m = 0; m < kFewMicrobatches; ++m)
-          if (made[way][s][m] > other.made[way][s][m]) return false;
+          if (ends[way][s][m] > other.ends[way][s][m]) return false;
     return true;
   }
   /// Equal for states that may be as good as each other.
@@ -51,7 +51,7 @@ struct State {
     for (const StageProgress& of : done) add(of.forward), add(of.backward), add(of.weight);
     if (receives == Receives::AtNeed) return key;
     for (const std::int64_t time : free) add(time);
-    for (const Times& times : made)
+    for (const Times& times : ends)
       for (const auto& of_stage : times)
         for (const std::int64_t time : of_stage) add(time);
     return key;
@@ -78,7 +78,7 @@ class Trial {
 
   OrderTrial run(std::size_t& budget) {
     State start;
-    for (Times& times : start.made)
+    for (Times& times : start.ends)
       for (auto& of_stage : times) of_stage.fill(kPast);
     steps_.push_back({});
     if (may_be_faster(start)) keep(start);
@@ -185,8 +185,8 @@ class Trial {
     const std::int64_t end = *start + time(op, s);
     next.free[rank(s)] = end, next.idle[rank(s)] = false;
     StageProgress& of = next.done[s];
-    if (op == Op::Forward) next.made[0][s][of.forward++] = end;
-    if (makes_input_gradient(op)) next.made[1][s][of.backward++] = end;
+    if (op == Op::Forward) next.ends[0][s][of.forward++] = end;
+    if (makes_input_gradient(op)) next.ends[1][s][of.backward++] = end;
     if (makes_weight_gradient(op)) ++of.weight;
     if (as_they_come && !move_now(next, *start, rank(s))) return;
     forget_past(next);
@@ -206,7 +206,7 @@ class Trial {
       const std::size_t m = done(state, s, message.way);
       if (done(state, message.maker, message.way) <= m) return std::nullopt;
       if (!message.crosses) continue;
-      const std::int64_t there = state.made[message.way][message.maker][m] + message.delay;
+      const std::int64_t there = state.ends[message.way][message.maker][m] + message.delay;
       start = std::max(start, there), now = now || there >= free;
     }
     if (!now) return std::nullopt;
@@ -222,7 +222,7 @@ class Trial {
       std::uint8_t& of = count[message.pair];
       of = done(state, message.reader, message.way);
       for (; of < done(state, message.maker, message.way); ++of) {
-        const std::int64_t end = state.made[message.way][message.maker][of];
+        const std::int64_t end = state.ends[message.way][message.maker][of];
         if (end > until || (end == until && !with_those_made_then)) break;
       }
     }
@@ -268,7 +268,7 @@ class Trial {
       state.free[other] = start, state.idle[other] = true;
     }
     for (std::int64_t& free : state.free) free -= start;
-    for (Times& times : state.made)
+    for (Times& times : state.ends)
       for (auto& of_stage : times)
         for (std::int64_t& time : of_stage)
           if (time != kPast) time -= start;
@@ -277,15 +277,16 @@ class Trial {
   }
   /// Times that nothing depends on any more.
   void forget_past(State& state) const {
-    const std::array<Times, 2> made = state.made;
-    for (Times& times : state.made)
+    const std::array<Times, 2> all_ends = state.ends;
+    for (Times& times : state.ends)
       for (auto& of_stage : times) of_stage.fill(kPast);
     for (const auto& [pair, way, maker, reader, delay, crosses] : messages_) {
       if (!crosses) continue;
       const std::size_t r = rank(reader);
       const std::int64_t past = state.free[r] - (state.idle[r] ? 1 : 0);
       for (std::size_t m = done(state, reader, way); m < done(state, maker, way); ++m)
-        if (made[way][maker][m] + delay > past) state.made[way][maker][m] = made[way][maker][m];
+        if (all_ends[way][maker][m] + delay > past)
+          state.ends[way][maker][m] = all_ends[way][maker][m];
     }
   }
 

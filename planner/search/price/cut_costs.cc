@@ -28,8 +28,8 @@ CutCosts::CutCosts(const CutModel& model, const Placement& placement)
     first_reduction_ = static_cast<double>(model.layers().reductions.front().time.count());
   double overhead = exchange_;
   if (model.norm() == StepNorm::Clipped) overhead += longest_clipping();
-  for (const LayerReduction& one : model.layers().reductions)
-    overhead += static_cast<double>(one.time.count());
+  for (const LayerReduction& reduction : model.layers().reductions)
+    overhead += static_cast<double>(reduction.time.count());
   is_narrow_ = true;
   for (std::size_t s = 0; s < placement.stages(); ++s) {
     overhead += 2 * action_overhead_[s] + step_overhead_[s];
@@ -69,8 +69,8 @@ CutCosts::Latency CutCosts::latency(std::size_t from, std::size_t to,
   if (a == b) return {0, 0};
   const DeviceId source = placement_.device(a), target = placement_.device(b);
   const Cluster& cluster = model_.cluster();
-  const auto time = [&](const TimedMessage& one, DeviceId sender, DeviceId receiver) {
-    return static_cast<double>(one.time(cluster.path(sender, receiver)).count());
+  const auto time = [&](const TimedMessage& one_way, DeviceId sender, DeviceId receiver) {
+    return static_cast<double>(one_way.time(cluster.path(sender, receiver)).count());
   };
   if (!message.forward.empty()) found.forward = time(message.forward, source, target);
   if (!message.backward.empty()) found.backward = time(message.backward, target, source);
@@ -139,15 +139,15 @@ CutCosts::Waits CutCosts::common_waits(std::int32_t q, std::int32_t latest_begin
 CutCosts::Latency CutCosts::linked_latency(std::size_t i, std::int32_t q, std::int32_t first,
                                            std::int32_t last) const {
   Latency least;
-  const auto note = [](double& so_far, double one) {
-    if (one != Program::kNever && (so_far == Program::kNever || one < so_far)) so_far = one;
+  const auto note = [](double& so_far, double time) {
+    if (time != Program::kNever && (so_far == Program::kNever || time < so_far)) so_far = time;
   };
   for (const CutModel::Crossing& c : model_.crossing(q)) {
     if (c.producer < first || c.next >= last) continue;
     BothWays alone;
     alone.add(model_.layers().values[static_cast<std::size_t>(c.value)]);
-    const Latency one = latency(i - 1, i, alone);
-    note(least.forward, one.forward), note(least.backward, one.backward);
+    const Latency crossing_latency = latency(i - 1, i, alone);
+    note(least.forward, crossing_latency.forward), note(least.backward, crossing_latency.backward);
   }
   return least;
 }

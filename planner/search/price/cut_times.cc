@@ -69,17 +69,17 @@ void CutTimes::lane_times(std::span<const Cuts> cuts, std::vector<double>& out,
   double times[kLanes];
   char hopeless[kLanes];
   for (std::size_t first = 0; first < cuts.size(); first += kLanes) {
-    const auto some = cuts.subspan(first, std::min(kLanes, cuts.size() - first));
+    const auto batch = cuts.subspan(first, std::min(kLanes, cuts.size() - first));
     bool done = costs_.is_narrow();
     if (done) {
-      price_lanes(some, narrow_lanes_, &exact[first], hopeless, link);
+      price_lanes(batch, narrow_lanes_, &exact[first], hopeless, link);
       done = program_.makespans(narrow_lanes_, times);
     }
     if (!done) {
-      price_lanes(some, lanes_, &exact[first], hopeless, link);
+      price_lanes(batch, lanes_, &exact[first], hopeless, link);
       program_.makespans(lanes_, times);
     }
-    for (std::size_t k = 0; k < some.size(); ++k)
+    for (std::size_t k = 0; k < batch.size(); ++k)
       out[first + k] = hopeless[k] ? kInfinite : times[k];
   }
   counts_.priced += cuts.size();

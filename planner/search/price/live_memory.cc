@@ -112,7 +112,7 @@ double LiveMemory::highest(const CutModel& model, const Cuts& cuts, std::size_t 
     const double besides = fixed + model.temporary(running.op, cuts[s], cuts[s + 1]);
     for (auto kept = running.kept.begin(); kept != running.kept.end();) {
       double bytes = besides;
-      for (const double one : held) bytes += *kept++ * one;
+      for (const double stage_bytes : held) bytes += *kept++ * stage_bytes;
       highest = std::max(highest, bytes);
     }
   }

@@ -32,7 +32,7 @@ class ProgramBuilder {
     for (const auto& row : schedule.rows) actions += row.size();
     program.steps_.reserve(actions);
     program.origins_.reserve(actions);
-    for (auto& made : maker_) made.assign(stages * microbatches_, kNone);
+    for (auto& maker : maker_) maker.assign(stages * microbatches_, kNone);
     for (auto& slot : slot_) slot.assign(stages * microbatches_, kNone);
     for (auto& step : program.step_of_) step.assign(stages * microbatches_, kNone);
   }

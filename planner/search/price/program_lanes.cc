@@ -90,7 +90,7 @@ PFEIFE_CLONES_32 static bool any_negative(const Row<Narrow>* rows, std::size_t c
   Narrow bits[kLanes] = {}, all = 0;
   for (std::size_t i = 0; i < count; ++i)
     for (std::size_t k = 0; k < kLanes; ++k) bits[k] |= rows[i].lane[k];
-  for (const Narrow some : bits) all |= some;
+  for (const Narrow lane_bits : bits) all |= lane_bits;
   return all < 0;
 }
 
