@@ -113,7 +113,7 @@ class LayersForRequests {
 
   std::shared_ptr<const LayersAndWork> of(const Request& request) {
     const std::lock_guard lock(mutex_);
-    for (const auto& [known, layers] : made_)
+    for (const auto& [known, layers] : layers_by_request_)
       if (model_use(known) == model_use(request) && known.calibration == request.calibration)
         return layers;
     const Cluster cluster = calibrated(cluster_, request);
@@ -122,8 +122,9 @@ class LayersForRequests {
             ? LayersAndWork{.layers = replicated(cut_as_used(*model_.layers, model_use(request)),
                                                  request.replicas, cluster)}
             : read_model(request, cluster);
-    made_.emplace_back(request, std::make_shared<const LayersAndWork>(std::move(layers)));
-    return made_.back().second;
+    layers_by_request_.emplace_back(request,
+                                    std::make_shared<const LayersAndWork>(std::move(layers)));
+    return layers_by_request_.back().second;
   }
   /// nullptr if the model cannot be as the request wants it.
   const Layers* or_none(const Request& request) {
@@ -139,7 +140,7 @@ class LayersForRequests {
   const Model& model_;
   const Cluster& cluster_;
   std::mutex mutex_;
-  std::deque<std::pair<Request, std::shared_ptr<const LayersAndWork>>> made_;
+  std::deque<std::pair<Request, std::shared_ptr<const LayersAndWork>>> layers_by_request_;
 };
 
 /// What plans are made of and with, as long as somebody may show them.
@@ -193,7 +194,7 @@ PlanFiles on_disk(PlanFiles files, const std::filesystem::path& folder) {
 }
 
 /// A picture or figure needs what was made.
-const EvaluatedCase& made(const Planned& planned) {
+const EvaluatedCase& searched_case(const Planned& planned) {
   if (!planned.evaluated) throw RuntimeFault("there is nothing to show: no plan was searched");
   return *planned.evaluated;
 }
@@ -246,12 +247,12 @@ Architecture load_architecture(const std::filesystem::path& file) {
 Planned plan(const Model& model, const Cluster& cluster, const Request& asked,
              const RunOptions& options) {
   const Request request = request_of(model, cluster, asked);
-  const auto made = std::make_shared<MadePlans>(model, cluster, request);
-  LayersForRequests& layers = made->layers;
-  CaseInputs inputs{&made->request, &layers.of(request)->layers, &made->used};
+  const auto plans = std::make_shared<MadePlans>(model, cluster, request);
+  LayersForRequests& layers = plans->layers;
+  CaseInputs inputs{&plans->request, &layers.of(request)->layers, &plans->used};
   if (request.plan_published) {
-    inputs.published_layers = &layers.of(made->published)->layers;
-    inputs.published_cluster = &made->uncalibrated;
+    inputs.published_layers = &layers.of(plans->published)->layers;
+    inputs.published_cluster = &plans->uncalibrated;
   }
   check_case(inputs);
   const auto progress = [&](double share) {
@@ -259,16 +260,16 @@ Planned plan(const Model& model, const Cluster& cluster, const Request& asked,
     if (options.progress) options.progress(share);
   };
   const LayersOf of_request = [&](const Request& other) { return layers.or_none(other); };
-  EvaluatedCase& evaluated = made->evaluated;
+  EvaluatedCase& evaluated = plans->evaluated;
   evaluated = plan_case(inputs, of_request, kKeptPlans, options.threads, progress);
   progress(1);
   simulate_cases({&evaluated, 1}, options.threads);
   const std::shared_ptr<const LayersAndWork> settled = layers.of(*evaluated.settled);
   if (settled->work) evaluated.work = &*settled->work;
-  evaluated.published = &made->cluster;
+  evaluated.published = &plans->cluster;
   Planned planned = planned_of(evaluated);
   planned.layers = {settled, &settled->layers};
-  planned.evaluated = {made, &evaluated};
+  planned.evaluated = {plans, &evaluated};
   if (const Cluster figures = calibrated(cluster, request); !model.layers && !figures.file.empty())
     planned.files = plan_files(request.model, request.replicas, figures.file);
   return planned;
@@ -350,7 +351,7 @@ Planned load_plan(const std::filesystem::path& folder, const RunOptions& options
 }
 
 PlannedStages stages_of(const Planned& planned, std::size_t contestant) {
-  const ModelFiles& files = made(planned).config->model;
+  const ModelFiles& files = searched_case(planned).config->model;
   const Plan& plan = planned.contestants.at(contestant).priced().plan;
   if (files.format != ModelFormat::Pt2)
     throw ConfigError(
@@ -365,7 +366,7 @@ PlannedStages stages_of(const Planned& planned, std::size_t contestant) {
 }
 
 CaseRecord record_of(const Planned& planned) {
-  const EvaluatedCase& evaluated = made(planned);
+  const EvaluatedCase& evaluated = searched_case(planned);
   return record_of(evaluated, *evaluated.config);
 }
 
@@ -374,7 +375,7 @@ std::string table(const Planned& planned, const ScreenOptions& options) {
 }
 
 std::string report(const Planned& planned) {
-  const EvaluatedCase& evaluated = made(planned);
+  const EvaluatedCase& evaluated = searched_case(planned);
   const Request& request = *evaluated.config;
   ReportInput input{.title = request.name, .cases = {record_of(planned)}};
   input.beside_files = false;
@@ -395,8 +396,9 @@ Pricer::Pricer(const Model& model, const Cluster& cluster, const Request& asked)
     : cluster_(cluster) {
   const Request request = request_of(model, cluster, asked);
   cluster_ = as_measured(calibrated(cluster, request), request);
-  const std::shared_ptr<const LayersAndWork> made = LayersForRequests(model, cluster).of(request);
-  layers_ = {made, &made->layers};
+  const std::shared_ptr<const LayersAndWork> layers_of_request =
+      LayersForRequests(model, cluster).of(request);
+  layers_ = {layers_of_request, &layers_of_request->layers};
   const CaseInputs inputs{&request, layers_.get(), &cluster_};
   check_case(inputs);
   const Problem problem = settled_problem(inputs, request.plan.recompute);
@@ -455,7 +457,7 @@ Trace simulate(const PricedPlan& priced, const Cluster& cluster) {
 }
 
 Trace simulate(const Planned& planned, std::size_t contestant) {
-  const EvaluatedCase& evaluated = made(planned);
+  const EvaluatedCase& evaluated = searched_case(planned);
   return simulated(planned.contestants.at(contestant).priced(),
                    *evaluated.planned.front().inputs.cluster, evaluated.config->simulation);
 }

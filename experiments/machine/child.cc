@@ -68,9 +68,9 @@ struct Header {
   std::uint64_t what = 0, number = 0, amount = 0;  ///< of Said
 };
 
-void send(int pipe, Sent kind, const Said& said) {
-  const std::string& text = said.text;
-  const Header header{kind, text.size(), said.what, said.number, said.amount};
+void send(int pipe, Sent kind, const Said& message) {
+  const std::string& text = message.text;
+  const Header header{kind, text.size(), message.what, message.number, message.amount};
   std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
   bytes += text;
   for (std::size_t at = 0; at < bytes.size();) {
@@ -101,9 +101,9 @@ void become_piece() {
 int do_piece(const std::function<void(const Say&)>& work, int pipe) {
   std::mutex mutex;
   try {
-    work([&](const Said& said) {
+    work([&](const Said& message) {
       const std::lock_guard lock(mutex);
-      send(pipe, Sent::Said, said);
+      send(pipe, Sent::Said, message);
     });
     return 0;
   } catch (const ConfigError& error) {

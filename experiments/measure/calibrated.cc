@@ -60,9 +60,9 @@ Times predicted_times(const StageCosts& costs, const Placement& placement, const
 
 /// Overheads that are in the measured time of these parts.
 double overhead_of(const std::vector<Part>& parts, const DeviceKind& kind) {
-  const bool some = std::ranges::find(parts, kWeight) == parts.begin() && parts.size() == 1;
+  const bool only_weight = std::ranges::find(parts, kWeight) == parts.begin() && parts.size() == 1;
   const bool optimizer = parts.front() == kOptimizer;
-  return some || optimizer ? 0 : static_cast<double>(kind.stage_overhead.count());
+  return only_weight || optimizer ? 0 : static_cast<double>(kind.stage_overhead.count());
 }
 
 /// [stage][part] measured over predicted, from the even steps.
@@ -82,9 +82,9 @@ Times measured_ratios(const DependencyGraph& graph, const ObservedRun& run, cons
       double time = static_cast<double>((event.end - event.start).count()), all = 0;
       std::vector<std::pair<std::size_t, Part>> parts;
       for_each_action(task.cell, [&](const Action& action) {
-        const std::vector<Part> some = parts_of(action.op);
-        if (!some.empty()) time -= overhead_of(some, kind);
-        for (const Part part : some) {
+        const std::vector<Part> action_parts = parts_of(action.op);
+        if (!action_parts.empty()) time -= overhead_of(action_parts, kind);
+        for (const Part part : action_parts) {
           parts.emplace_back(action.stage.index(), part);
           all += predicted[action.stage.index()][part];
         }
@@ -193,12 +193,12 @@ std::map<std::string, CalibratedCurve> curves_of(const RunOfPlan& of, const Devi
     for (ObservedProduct& product : read_products(file))
       products[product.precision].push_back(std::move(product));
   std::map<std::string, CalibratedCurve> curves;
-  for (const auto& [precision, some] : products) {
+  for (const auto& [precision, observed] : products) {
     // Products of floats run in TF32 if the plan does.
     const bool tf32 = precision == "fp32" && of.plan.training.precision == Precision::Tf32;
     const std::string key = tf32 ? "tf32" : precision;
     if (!kind.peak.contains(key)) continue;
-    if (const auto found = calibrated_curve(some, key, kind)) curves.emplace(key, *found);
+    if (const auto found = calibrated_curve(observed, key, kind)) curves.emplace(key, *found);
   }
   return curves;
 }

@@ -30,16 +30,16 @@ bool is_trace(const path& file) {
 
 std::vector<path> trace_files(std::span<const path> named) {
   std::vector<path> files;
-  for (const path& one : named) {
-    if (!is_folder(one)) {
-      files.push_back(one);
+  for (const path& named_path : named) {
+    if (!is_folder(named_path)) {
+      files.push_back(named_path);
       continue;
     }
     const std::size_t before = files.size();
-    for (const path& entry : entries_of(one))
+    for (const path& entry : entries_of(named_path))
       if (is_trace(entry)) files.push_back(entry);
     if (files.size() == before)
-      throw ConfigError({one.string()}, "has no files that end in .json or .json.gz");
+      throw ConfigError({named_path.string()}, "has no files that end in .json or .json.gz");
   }
   return files;
 }

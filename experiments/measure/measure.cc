@@ -136,14 +136,14 @@ void measure_in_rounds(std::span<Evaluation* const> plans, const std::filesystem
       if (Rounds& next = all[(round + i) % all.size()]; !next.failed()) next.run();
     if (anew) anew->take_share();
     if (progress) progress(static_cast<double>(round + 1) / static_cast<double>(settings.rounds));
-    if (std::ranges::all_of(all, [&](const Rounds& one) {
-          return one.failed() || is_known(one.measured, settings.interval);
+    if (std::ranges::all_of(all, [&](const Rounds& rounds) {
+          return rounds.failed() || is_known(rounds.measured, settings.interval);
         }))
       break;
   }
-  for (const Rounds& one : all) {
-    one.join();
-    if (anew && one.plan->measurement) anew->estimate(*one.plan, inputs);
+  for (const Rounds& rounds : all) {
+    rounds.join();
+    if (anew && rounds.plan->measurement) anew->estimate(*rounds.plan, inputs);
   }
 }
 

@@ -86,13 +86,13 @@ void place_measured_inputs(Experiment& experiment, const std::filesystem::path& 
 }
 
 void make_measured_inputs(const Experiment& experiment, Inputs& inputs, bool again, bool quiet) {
-  std::set<std::filesystem::path> made;
+  std::set<std::filesystem::path> measured_files;
   const unsigned processors = std::max(2U, std::thread::hardware_concurrency());
   for (const CaseConfig& config : experiment.cases) {
-    if (config.cluster_measured && made.insert(config.cluster).second)
+    if (config.cluster_measured && measured_files.insert(config.cluster).second)
       make(config.cluster, {"profile", "--links", "--devices", std::to_string(processors)}, again,
            "links between processes", quiet);
-    if (config.profile_measured && made.insert(*config.model.profile).second)
+    if (config.profile_measured && measured_files.insert(*config.model.profile).second)
       make(*config.model.profile, profile_arguments(config), again,
            "the operators of " + file_name(config, "model", config.model.file) + " in " +
                to_string(config.training.precision),

@@ -38,10 +38,10 @@ std::optional<Partition> equal_layer_cuts(const Layers& layers, std::size_t stag
   const auto numbered = [&](const LayerRange& block) {
     return in_numbered_module(layers.layers[block.first.index()]);
   };
-  const bool some = std::ranges::any_of(blocks, numbered);
+  const bool any_numbered = std::ranges::any_of(blocks, numbered);
   std::vector<double> counts(layers.size(), 0);  // [layer] 1 where a block that counts ends
   for (const LayerRange& block : blocks)
-    if (!some || numbered(block)) counts[block.last.index()] = 1;
+    if (!any_numbered || numbered(block)) counts[block.last.index()] = 1;
   return cuts_by_share(cut_only_at(block_borders(blocks), layers), stages,
                        [&](std::size_t layer) { return counts[layer]; });
 }

@@ -37,15 +37,15 @@ std::string choice_text(const Request& open, const Request& settled) {
 }
 
 Alternative alternative(const BestAlternative& found, std::size_t problem, std::string choice) {
-  const AlternativeOutcome& one = found.all[problem];
+  const AlternativeOutcome& outcome = found.all[problem];
   Alternative result;
   result.choice = std::move(choice);
-  if (one.plan) {
-    result.schedule = name_of(*one.plan);
-    result.estimate = one.plan->estimate;
-    result.peak_memory = std::ranges::max(one.plan->peak_memory);
+  if (outcome.plan) {
+    result.schedule = name_of(*outcome.plan);
+    result.estimate = outcome.plan->estimate;
+    result.peak_memory = std::ranges::max(outcome.plan->peak_memory);
   }
-  if (one.bound() != kNothingFits) result.bound = one.bound();
+  if (outcome.bound() != kNothingFits) result.bound = outcome.bound();
   result.reason = why_not(found, problem);
   return result;
 }
@@ -90,17 +90,17 @@ std::vector<SettledCase> settled_cases(const Request& config, const Layers& laye
   std::vector<SettledCase> cases = settled_sizes(config, layers, layers_of, why_impossible);
   if (config.plan.order != "search") return cases;
   std::vector<SettledCase> ordered;
-  for (SettledCase& one : cases) {
+  for (SettledCase& sized_case : cases) {
     const std::size_t first = ordered.size();
     for (const std::string& order : linear_orders()) {
-      one.config.plan.order = order;
-      const Layers* in_order = layers_of(one.config);
+      sized_case.config.plan.order = order;
+      const Layers* in_order = layers_of(sized_case.config);
       const auto known = [&](const SettledCase& other) {
         return same_layers(*other.layers, *in_order);
       };
       if (in_order != nullptr &&
           std::none_of(ordered.begin() + static_cast<std::ptrdiff_t>(first), ordered.end(), known))
-        ordered.push_back({one.config, in_order});
+        ordered.push_back({sized_case.config, in_order});
     }
   }
   return ordered;
@@ -130,17 +130,17 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
   }
   BestAlternative& found = devices.found;
   const auto settled = [&](std::size_t problem) {
-    SettledCase one = cases[devices.origin[problem]];
-    if (devices_open) one.config.plan.devices = devices.problems[problem].device_of_rank;
-    return one;
+    SettledCase settled_case = cases[devices.origin[problem]];
+    if (devices_open) settled_case.config.plan.devices = devices.problems[problem].device_of_rank;
+    return settled_case;
   };
   // What differs between the cases was open.
   Request open = first;
   std::set<std::int64_t> sizes;
   std::set<std::string> orders;
-  for (const SettledCase& one : cases) {
-    sizes.insert(one.config.training.microbatch_size.value_or(0));
-    orders.insert(one.config.plan.order);
+  for (const SettledCase& settled_case : cases) {
+    sizes.insert(settled_case.config.training.microbatch_size.value_or(0));
+    orders.insert(settled_case.config.plan.order);
   }
   if (sizes.size() > 1) open.training.microbatch_size.reset();
   if (orders.size() > 1) open.plan.order = "search";
@@ -163,8 +163,8 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
   uncertified.microbatch_sizes = std::move(sizes), uncertified.layer_orders = std::move(orders);
   uncertified.device_orders = devices_open;
   uncertified.without_recomputation =
-      std::ranges::any_of(found.all, [&](const AlternativeOutcome& one) {
-        return one.recompute == Recompute::None && answer.recompute != Recompute::None;
+      std::ranges::any_of(found.all, [&](const AlternativeOutcome& outcome) {
+        return outcome.recompute == Recompute::None && answer.recompute != Recompute::None;
       });
   return result;
 }

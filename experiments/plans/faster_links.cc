@@ -21,14 +21,14 @@ struct Variant {
 };
 
 Variant variant(const Evaluation& plan, double faster, Links links) {
-  Variant made{.plan = &plan,
-               .cluster = with_faster_links(*plan.inputs.cluster, faster),
-               .costs = {},
-               .graph = {}};
-  made.costs = stage_costs(*plan.inputs.layers, plan.plan, made.cluster);
-  made.graph = dependencies(plan.plan.schedule, stage_graph(made.costs), plan.plan.placement,
-                            {plan.inputs.config->simulation.queues, links, false});
-  return made;
+  Variant varied{.plan = &plan,
+                 .cluster = with_faster_links(*plan.inputs.cluster, faster),
+                 .costs = {},
+                 .graph = {}};
+  varied.costs = stage_costs(*plan.inputs.layers, plan.plan, varied.cluster);
+  varied.graph = dependencies(plan.plan.schedule, stage_graph(varied.costs), plan.plan.placement,
+                              {plan.inputs.config->simulation.queues, links, false});
+  return varied;
 }
 
 SimulationJob job_of(const Variant& variant) {
@@ -55,7 +55,7 @@ void simulate_faster_links(std::span<EvaluatedCase> cases, std::size_t workers) 
     variants.push_back(variant(plan, kInstant, Links::Delay));
   }
   std::vector<SimulationJob> jobs;
-  for (const Variant& one : variants) jobs.push_back(job_of(one));
+  for (const Variant& variant : variants) jobs.push_back(job_of(variant));
   if (jobs.empty()) return;
   const std::vector<SimulationResult> results =
       simulate_all(jobs, {.workers = workers, .progress = {}});

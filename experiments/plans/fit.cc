@@ -56,7 +56,7 @@ class Plans {
       if (config == cases.end())
         throw ConfigError(row.where, "no case is called \"" + row.case_name +
                                          "\"; pfeife-exp CONFIG --list names them");
-      if (!made_.contains(row.case_name)) make(*config);
+      if (!evaluated_.contains(row.case_name)) make(*config);
       find(row);
     }
   }
@@ -66,14 +66,15 @@ class Plans {
     std::map<const Request*, CalibratedCase> cases;
     std::vector<Evaluation> plans;
     for (const MeasuredRow& row : rows_) {
-      const Evaluation& made = find(row);
+      const Evaluation& evaluation = find(row);
       const CalibratedCase& as_fitted =
           cases
-              .try_emplace(made.inputs.config, *made.inputs.config,
+              .try_emplace(evaluation.inputs.config, *evaluation.inputs.config,
                            inputs_.as_published(*configs_.at(row.case_name)), at)
               .first->second;
       const CaseInputs of{&as_fitted.request, &as_fitted.layers, &as_fitted.cluster};
-      plans.push_back(estimated_plan(of, made.origin, made.name, made.plan, true));
+      plans.push_back(
+          estimated_plan(of, evaluation.origin, evaluation.name, evaluation.plan, true));
     }
     std::vector<Evaluation*> all;
     for (Evaluation& plan : plans) all.push_back(&plan);
@@ -90,20 +91,20 @@ class Plans {
     const CaseConfig& plain =
         *configs_.emplace(given.name, std::make_unique<CaseConfig>(published(given))).first->second;
     const CaseInputs of{&plain, &inputs_.layers(plain), &inputs_.cluster(plain)};
-    std::vector<EvaluatedCase> made;
+    std::vector<EvaluatedCase> evaluated;
     with_places(plain, [&] {
       check_case(of);
-      made.push_back(plan_case(of, inputs_.layers_of(plain), kKeptPlans, threads_));
+      evaluated.push_back(plan_case(of, inputs_.layers_of(plain), kKeptPlans, threads_));
     });
-    simulate_cases(made, threads_);
-    made_.emplace(plain.name, std::move(made.front()));
+    simulate_cases(evaluated, threads_);
+    evaluated_.emplace(plain.name, std::move(evaluated.front()));
   }
 
   const Evaluation& find(const MeasuredRow& row) const {
-    const EvaluatedCase& made = made_.at(row.case_name);
+    const EvaluatedCase& evaluated = evaluated_.at(row.case_name);
     std::string names = kPlanned;
-    const Evaluation* found = row.plan == kPlanned ? &made.planned[made.chosen] : nullptr;
-    for (const Evaluation& baseline : made.baselines) {
+    const Evaluation* found = row.plan == kPlanned ? &evaluated.planned[evaluated.chosen] : nullptr;
+    for (const Evaluation& baseline : evaluated.baselines) {
       names += ", " + baseline.name;
       if (baseline.name == row.plan) found = &baseline;
     }
@@ -118,7 +119,7 @@ class Plans {
   Inputs& inputs_;
   std::size_t threads_;
   std::map<std::string, std::unique_ptr<CaseConfig>> configs_;  // by case
-  std::map<std::string, EvaluatedCase> made_;                   // by case
+  std::map<std::string, EvaluatedCase> evaluated_;              // by case
 };
 
 /// What may change: the factor, the overhead.

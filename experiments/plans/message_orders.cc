@@ -67,16 +67,16 @@ class MessageOrders {
   void add(const Schedule& schedule, const std::vector<Nanoseconds>& lengths,
            std::vector<Schedule>& known, std::deque<Order>& tried) const {
     for (const MessageRule rule : kMessageRules) {
-      Schedule made = with_message_order(schedule, stages_, plan_.plan.placement, lengths,
-                                         settings_.queues, rule);
-      if (std::ranges::find(known, made) != known.end()) continue;
-      known.push_back(made);
-      if (!std::ranges::equal(peak_memory(made, plan_.costs, plan_.plan.placement),
+      Schedule ordered = with_message_order(schedule, stages_, plan_.plan.placement, lengths,
+                                            settings_.queues, rule);
+      if (std::ranges::find(known, ordered) != known.end()) continue;
+      known.push_back(ordered);
+      if (!std::ranges::equal(peak_memory(ordered, plan_.costs, plan_.plan.placement),
                               plan_.memory_limit, std::less_equal{}))
         continue;
-      DependencyGraph graph = dependencies(made, stages_, plan_.plan.placement,
+      DependencyGraph graph = dependencies(ordered, stages_, plan_.plan.placement,
                                            {settings_.queues, settings_.links, false});
-      tried.push_back({std::move(made), rule, std::move(graph), {}});
+      tried.push_back({std::move(ordered), rule, std::move(graph), {}});
     }
   }
 

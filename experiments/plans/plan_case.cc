@@ -24,14 +24,14 @@ std::vector<std::string> family_list(const PlanSettings& plan) {
 namespace {
 
 /// The plan as it is, with the costs of `calibrated` in place of those that it was made for.
-Evaluation priced_again(Evaluation made, const CaseInputs& calibrated) {
-  if (!made.possible()) {
-    made.inputs = calibrated;
-    return made;
+Evaluation priced_again(Evaluation evaluation, const CaseInputs& calibrated) {
+  if (!evaluation.possible()) {
+    evaluation.inputs = calibrated;
+    return evaluation;
   }
-  auto found = std::move(made.plan.found);
-  Evaluation priced =
-      estimated_plan(calibrated, made.origin, made.name, std::move(made.plan), true);
+  auto found = std::move(evaluation.plan.found);
+  Evaluation priced = estimated_plan(calibrated, evaluation.origin, evaluation.name,
+                                     std::move(evaluation.plan), true);
   priced.plan.found = std::move(found);
   return priced;
 }
@@ -45,8 +45,9 @@ void calibrate(const CaseInputs& given, EvaluatedCase& plans, const LayersOf& la
   std::swap(plans.planned.front(),
             plans.planned[select(plans.planned, SelectBy::Estimate, wishes.counts_as_fast())]);
   plans.planned.resize(1);
-  for (std::vector<Evaluation>* some : {&plans.planned, &plans.baselines})
-    for (Evaluation& one : *some) one = priced_again(std::move(one), calibrated);
+  for (std::vector<Evaluation>* evaluations : {&plans.planned, &plans.baselines})
+    for (Evaluation& evaluation : *evaluations)
+      evaluation = priced_again(std::move(evaluation), calibrated);
   plans.planned.front().plan.bound.reset();
   plans.answer.bound.reset();
   plans.answer.orders_left_out = false;
@@ -161,8 +162,8 @@ EvaluatedCase plan_case(const CaseInputs& inputs, const LayersOf& layers_of, std
     planned.plan.bound = plan_bound(plans.answer);
     planned.plan.found["candidates"] = std::to_string(plans.answer.candidates);
   }
-  for (const BaselineSettings& one : inputs.config->baselines)
-    plans.baselines.push_back(baseline(one, settled));
+  for (const BaselineSettings& settings : inputs.config->baselines)
+    plans.baselines.push_back(baseline(settings, settled));
   if (published) calibrate(inputs, plans, layers_of);
   return plans;
 }

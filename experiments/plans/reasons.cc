@@ -41,10 +41,11 @@ std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
       reason.by = by;
       lost.push_back({name_of(other.plan), other.plan.spec.family, reason, std::nullopt});
     }
-  for (const Rejected& one : evaluated.answer.rejected)
-    if (is_new(one.spec))
-      lost.push_back({schedule_name(one.spec), one.spec.family,
-                      beside_chosen(one.reason, one.bound, chosen, evaluated), one.bound});
+  for (const Rejected& rejected : evaluated.answer.rejected)
+    if (is_new(rejected.spec))
+      lost.push_back({schedule_name(rejected.spec), rejected.spec.family,
+                      beside_chosen(rejected.reason, rejected.bound, chosen, evaluated),
+                      rejected.bound});
   return lost;
 }
 
@@ -53,14 +54,15 @@ std::vector<Alternative> judged_alternatives(const EvaluatedCase& evaluated) {
   std::vector<Alternative> judged = evaluated.answer.alternatives;
   const Evaluation& plan = evaluated.planned[evaluated.chosen];
   if (!plan.possible()) return judged;
-  for (Alternative& one : judged) {
-    if (one.reason.why == Why::Chosen) {
-      one.schedule = name_of(plan.plan);
-      one.estimate = step_time(plan.estimated);
-      one.peak_memory = std::ranges::max(plan.plan.peak_memory);
+  for (Alternative& alternative : judged) {
+    if (alternative.reason.why == Why::Chosen) {
+      alternative.schedule = name_of(plan.plan);
+      alternative.estimate = step_time(plan.estimated);
+      alternative.peak_memory = std::ranges::max(plan.plan.peak_memory);
     } else {
       // What is open is settled by estimates.
-      one.reason = beside_chosen(one.reason, one.bound, step_time(plan.estimated), evaluated);
+      alternative.reason = beside_chosen(alternative.reason, alternative.bound,
+                                         step_time(plan.estimated), evaluated);
     }
   }
   return judged;

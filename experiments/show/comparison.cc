@@ -90,7 +90,7 @@ std::string loss_table(const Comparison& comparison) {
   GridRow sum{{{"measured - " + std::string(engine(comparison))}}};
   for (const auto& of : lost.of_rank) {
     Nanoseconds all{0};
-    for (const Nanoseconds one : of) all += one;
+    for (const Nanoseconds lost_time : of) all += lost_time;
     sum.cells.push_back({std::to_string(all.count())});
   }
   sum.cells.push_back({std::to_string(lost.total().count())});

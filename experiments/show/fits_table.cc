@@ -56,10 +56,10 @@ std::string lack_of(const MeshAnswer& answer, const MeshQuestion& question,
 /// Each kind of error once.
 std::string errors_text(const std::vector<FitRow>& rows, std::size_t width) {
   std::string text;
-  std::vector<std::string> said;
+  std::vector<std::string> shown;
   for (const FitRow& row : rows) {
-    if (!row.error || std::ranges::find(said, row.error->of) != said.end()) continue;
-    said.push_back(row.error->of);
+    if (!row.error || std::ranges::find(shown, row.error->of) != shown.end()) continue;
+    shown.push_back(row.error->of);
     text += wrapped("how sure: " + to_string(*row.error), width, "", "    ");
   }
   return text.empty() ? "" : "\n" + text;

@@ -154,19 +154,22 @@ std::string meshes_csv(const MeshAnswer& answer, const Network& network) {
       "peak_bytes,reserved_bytes,limit_bytes,tokens_per_s,model_flops_utilization,compute_ms,"
       "collectives_ms,reduction_ms,"
       "exposed_reduction_ms,optimizer_ms,waiting_ms\n";
-  for (const MeshOutcome& one : answer.priced) {
-    const MeshRun& run = one.run;
+  for (const MeshOutcome& outcome : answer.priced) {
+    const MeshRun& run = outcome.run;
     for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data})
       text += std::to_string(run.mesh.size(axis)) + ",";
     text += std::to_string(run.mesh.experts) + "," + std::to_string(run.microbatch_size) + "," +
             std::to_string(run.stages_per_rank) + "," + to_string(run.recomputation) + "," +
-            std::to_string(run.zero) + "," + (one.fits ? "1" : "0");
-    for (const Nanoseconds time : {one.step, one.bound}) text += "," + fixed(milliseconds(time), 6);
-    text += "," + std::to_string(one.peak.value) + "," + std::to_string(one.reserved.value) + "," +
-            std::to_string(one.limit.value) + "," + fixed(tokens_per_second(one), 3) + "," +
-            fixed(model_flops_utilization(one, network), 6);
-    for (const Nanoseconds time : {one.mean.compute, one.mean.collectives, one.mean.reduction,
-                                   one.mean.exposed, one.mean.optimizer, one.waiting})
+            std::to_string(run.zero) + "," + (outcome.fits ? "1" : "0");
+    for (const Nanoseconds time : {outcome.step, outcome.bound})
+      text += "," + fixed(milliseconds(time), 6);
+    text += "," + std::to_string(outcome.peak.value) + "," +
+            std::to_string(outcome.reserved.value) + "," + std::to_string(outcome.limit.value) +
+            "," + fixed(tokens_per_second(outcome), 3) + "," +
+            fixed(model_flops_utilization(outcome, network), 6);
+    for (const Nanoseconds time :
+         {outcome.mean.compute, outcome.mean.collectives, outcome.mean.reduction,
+          outcome.mean.exposed, outcome.mean.optimizer, outcome.waiting})
       text += "," + fixed(milliseconds(time), 6);
     text += "\n";
   }

@@ -28,8 +28,8 @@ CaseConfig bare(const CaseConfig& config) {
 }
 bool differ_in_allowance_only(const CaseConfig& a, const CaseConfig& b) {
   return static_cast<const Request&>(a) == static_cast<const Request&>(b) &&
-         std::ranges::equal(a.cluster_set, b.cluster_set, [](const auto& one, const auto& other) {
-           return one.first == other.first && one_line(one.second) == one_line(other.second);
+         std::ranges::equal(a.cluster_set, b.cluster_set, [](const auto& left, const auto& right) {
+           return left.first == right.first && one_line(left.second) == one_line(right.second);
          });
 }
 

@@ -100,10 +100,11 @@ class ProgressFromAfar {
       say_({kReached, static_cast<std::uint64_t>(std::max(percent, 0))});
   }
   void note(const std::string& sentence) const { say_({.what = kNote, .text = sentence}); }
-  static void show(const Said& said, Progress& progress) {
-    if (said.what == kBegin) progress.begin(said.text, said.amount, kSteps.at(said.number));
-    if (said.what == kReached) progress.reached(static_cast<double>(said.number) / 100);
-    if (said.what == kNote) progress.note(said.text);
+  static void show(const Said& message, Progress& progress) {
+    if (message.what == kBegin)
+      progress.begin(message.text, message.amount, kSteps.at(message.number));
+    if (message.what == kReached) progress.reached(static_cast<double>(message.number) / 100);
+    if (message.what == kNote) progress.note(message.text);
   }
 
  private:
@@ -170,7 +171,7 @@ std::vector<FailedCase> compute_apart(std::span<const OpenCase> tasks, Inputs& i
                                       const SweepOptions& options, Progress& progress) {
   const std::string failure =
       run_apart([&](const Say& say) { compute(tasks, inputs, options, say); },
-                [&](const Said& said) { ProgressFromAfar::show(said, progress); });
+                [&](const Said& message) { ProgressFromAfar::show(message, progress); });
   std::vector<FailedCase> failed;
   if (!failure.empty() && children_have_to_end()) return failed;
   if (!failure.empty() && tasks.size() > 1) {

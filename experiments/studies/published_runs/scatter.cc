@@ -22,8 +22,8 @@ struct Scale {
 
 Scale scale_of(std::span<const Series> series) {
   Scale scale;
-  for (const Series& one : series)
-    for (const Pair& pair : one.pairs)
+  for (const Series& shown : series)
+    for (const Pair& pair : shown.pairs)
       for (const double value : {pair.measured, pair.predicted})
         scale.low = std::min(scale.low, value), scale.high = std::max(scale.high, value);
   return {scale.low / 1.15, scale.high * 1.15};

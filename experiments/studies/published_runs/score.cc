@@ -6,17 +6,17 @@
 namespace pfeife::published {
 
 Score score(std::span<const Pair> pairs) {
-  Score made{.runs = pairs.size()};
+  Score result{.runs = pairs.size()};
   std::vector<double> errors;
   for (const Pair& pair : pairs) {
     errors.push_back(std::abs(pair.error()));
-    made.mean += errors.back(), made.bias += pair.error();
+    result.mean += errors.back(), result.bias += pair.error();
   }
   const auto count = static_cast<double>(pairs.size());
-  made.mean /= count, made.bias /= count;
+  result.mean /= count, result.bias /= count;
   std::ranges::sort(errors);
-  made.largest = errors.back();
-  made.median = (errors[(errors.size() - 1) / 2] + errors[errors.size() / 2]) / 2;
+  result.largest = errors.back();
+  result.median = (errors[(errors.size() - 1) / 2] + errors[errors.size() / 2]) / 2;
   double order = 0;
   for (std::size_t i = 0; i < pairs.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
@@ -24,8 +24,8 @@ Score score(std::span<const Pair> pairs) {
           (pairs[i].predicted - pairs[j].predicted) * (pairs[i].measured - pairs[j].measured);
       order += both > 0 ? 1 : both < 0 ? -1 : 0;
     }
-  if (pairs.size() > 1) made.tau = order / (count * (count - 1) / 2);
-  return made;
+  if (pairs.size() > 1) result.tau = order / (count * (count - 1) / 2);
+  return result;
 }
 
 double calibration(std::span<const Pair> pairs) {
