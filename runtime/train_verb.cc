@@ -43,9 +43,9 @@ int train_timed(const TrainRequest& request, const Executable& run) {
 void require_same_data(const std::filesystem::path& file, const CheckpointInfo& info,
                        const TrainingData* data) {
   if (info.dataset == (data ? data->digest() : "")) return;
-  const auto data_text = [](bool some, std::int64_t samples, const std::string& digest) {
-    return some ? stream_all(samples, " samples (digest ", digest.substr(0, 12), ")")
-                : std::string("synthetic data");
+  const auto data_text = [](bool has_dataset, std::int64_t samples, const std::string& digest) {
+    return has_dataset ? stream_all(samples, " samples (digest ", digest.substr(0, 12), ")")
+                       : std::string("synthetic data");
   };
   throw ConfigError(
       {file.string()},

@@ -139,7 +139,7 @@ while IFS=: read -r file line name; do breach "$file:$line" "the name $name says
 empty_name='[A-Za-z0-9_>&*] (one|some|told|made)( =|[];{(,)[]| :)'
 while IFS=: read -r file line code; do breach "$file:$line" "a variable is called one, some, told or made; name what it holds"; done < <(
   grep -rnE --include='*.h' --include='*.cc' "$empty_name" planner/{ir,schedules,cost,mesh,inputs,io,schedule_tool,search} \
-    sim plots experiments 2>/dev/null | sed -E 's@//.*@@; s/"([^"\\]|\\.)*"//g' | grep -E "$empty_name")
+    sim plots experiments runtime 2>/dev/null | sed -E 's@//.*@@; s/"([^"\\]|\\.)*"//g' | grep -E "$empty_name")
 
 # A type has a name of its own: two of one name in pfeife:: cannot be used together.
 while read -r name files; do breach "${files// /, }" "each has a type $name; give one of them another name"; done < <(

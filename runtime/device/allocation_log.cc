@@ -28,7 +28,7 @@ std::optional<std::size_t> AllocationLog::at(const void* data) const {
 Bytes AllocationLog::kept(std::size_t begin, std::size_t end) const {
   Bytes sum{0};
   for (const Allocation& a : allocations_)
-    if (a.made >= begin && a.made < end && a.gone >= end) sum += a.bytes;
+    if (a.allocated_at >= begin && a.allocated_at < end && a.gone >= end) sum += a.bytes;
   return sum;
 }
 
@@ -57,7 +57,7 @@ std::vector<Bytes> AllocationLog::above_kept(std::size_t begin, std::size_t end)
 
 std::vector<Bytes> AllocationLog::most(std::size_t begin, std::size_t end, bool with_kept) const {
   const auto counts = [&](const Allocation& a) {
-    return a.made >= begin && (with_kept || a.gone < end);
+    return a.allocated_at >= begin && (with_kept || a.gone < end);
   };
   std::vector<Bytes> most(nodes_);
   Bytes level{0};

@@ -44,7 +44,7 @@ class AllocationLog final : public AllocationListener {
   };
   struct Allocation {
     Bytes bytes;
-    std::size_t made, gone;  // events; gone = never if it is alive
+    std::size_t allocated_at, gone;  // events; gone = never if it is alive
   };
   static constexpr std::size_t kNever = ~std::size_t{0};
   std::vector<Bytes> most(std::size_t begin, std::size_t end, bool with_kept) const;

@@ -35,8 +35,8 @@ double unit_roundoff(at::ScalarType type) {
   }
 }
 
-at::ScalarType coarser(at::ScalarType one, at::ScalarType other) {
-  return unit_roundoff(one) < unit_roundoff(other) ? other : one;
+at::ScalarType coarser(at::ScalarType a, at::ScalarType b) {
+  return unit_roundoff(a) < unit_roundoff(b) ? b : a;
 }
 
 at::ScalarType widest(const at::Tensor& tensor) {
@@ -109,8 +109,8 @@ struct Expected {
   std::map<ParameterId, at::Tensor> gradients;
 
   bool finite() const {
-    return std::ranges::all_of(gradients, [](const auto& one) {
-      return !one.second.defined() || at::isfinite(one.second).all().template item<bool>();
+    return std::ranges::all_of(gradients, [](const auto& entry) {
+      return !entry.second.defined() || at::isfinite(entry.second).all().template item<bool>();
     });
   }
 };
@@ -250,13 +250,13 @@ CheckReport check_pipeline(const Pipeline& pipeline, RankId rank, const WeightSo
     const Tensors what = transport.receive(from, {0, kGradientTask, 1}).tensors;
     for (std::size_t i = 0; i < which.size(); ++i)
       found[ParameterId{which[i].item<std::int64_t>()}].push_back(what[i]);
-    const at::Tensor made = transport.receive(from, {0, kLossTask, 0}).tensors.at(0);
+    const at::Tensor losses = transport.receive(from, {0, kLossTask, 0}).tensors.at(0);
     const auto microbatches = static_cast<std::int64_t>(pipeline.microbatches);
     const at::Tensor expected_losses =
         at::tensor(expected.losses, at::kDouble)
             .narrow(0, static_cast<std::int64_t>(pipeline.replica_of(from)) * microbatches,
                     microbatches);
-    if (made.numel() > 0) compare(report, "loss", made, expected_losses, tolerance.of_losses());
+    if (losses.numel() > 0) compare(report, "loss", losses, expected_losses, tolerance.of_losses());
   }
   for (const auto& [p, gradient] : expected.gradients) {
     if (gradient.defined() && !gradient.any().item<bool>()) ++report.zeros;

@@ -317,11 +317,11 @@ Tensors RankPipeline::kept(const std::string& value, RankId at) {
   const RankId from = pipeline_.placement.rank(maker);
   const Tag tag{++calls_, kResultTask, 0};
   if (rank_ != from) return rank_ == at ? transport_.receive(from, tag).tensors : Tensors{};
-  Tensors made;
+  Tensors kept_values;
   for (std::size_t m = 0; m < pipeline_.microbatches; ++m)
-    made.push_back(stages_.at(maker)->output(MicrobatchId{m}, id));
-  if (rank_ == at) return made;
-  transport_.send(at, tag, made);
+    kept_values.push_back(stages_.at(maker)->output(MicrobatchId{m}, id));
+  if (rank_ == at) return kept_values;
+  transport_.send(at, tag, kept_values);
   return {};
 }
 

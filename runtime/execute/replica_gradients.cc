@@ -84,9 +84,10 @@ ReplicaGradients::ReplicaGradients(const Pipeline& pipeline, RankId number, Rank
     // there.
     bool shared = false;
     const std::optional<StageId> updated = last_holder(pipeline, rank, p, by_update, shared);
-    const std::optional<StageId> made = last_holder(pipeline, rank, p, by_gradient, shared);
-    PFEIFE_CHECK(updated && made, "a parameter of no stage");
-    buckets_[*updated][shared || made != updated ? 1 : 0].parameters.push_back(p);
+    const std::optional<StageId> gradient_stage =
+        last_holder(pipeline, rank, p, by_gradient, shared);
+    PFEIFE_CHECK(updated && gradient_stage, "a parameter of no stage");
+    buckets_[*updated][shared || gradient_stage != updated ? 1 : 0].parameters.push_back(p);
   }
 }
 

@@ -155,12 +155,12 @@ class Joining {
       std::this_thread::sleep_for(Millis(10));
     }
     std::vector<Line> all;
-    for (auto& one : found) all.push_back(std::move(*one));
+    for (auto& line : found) all.push_back(std::move(*line));
     return all;
   }
 
-  bool by_name(std::size_t one, std::size_t other) const {
-    return arrivals_[one].host == arrivals_[other].host && !options_.tcp;
+  bool by_name(std::size_t a, std::size_t b) const {
+    return arrivals_[a].host == arrivals_[b].host && !options_.tcp;
   }
 
   /// The address of this host at which the ranks above reach it; "" = every one.
@@ -234,8 +234,8 @@ class Joining {
   /// From all higher ranks.
   void receive(const Listeners& door, std::vector<Socket>& sockets) const {
     std::vector<const Socket*> listeners;
-    for (const Socket* one : {&door.on_host, &door.on_port})
-      if (one->is_open()) listeners.push_back(one);
+    for (const Socket* listener : {&door.on_host, &door.on_port})
+      if (listener->is_open()) listeners.push_back(listener);
     const auto proof = [&](std::size_t rank, bool answered) {
       return greeting_proof(options_.secret, door.self.token, rank, answered);
     };

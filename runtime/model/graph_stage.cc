@@ -178,7 +178,7 @@ void GraphStage::run_instruction(const Instruction& instruction, MicrobatchId m,
     throw RuntimeFault("node '" + graph_.nodes[instruction.node].name + "' (" +
                        graph_.nodes[instruction.node].op + "): " + error.what_without_backtrace());
   }
-  if (observer_) observer_->made(node, instruction.outputs, values_);
+  if (observer_) observer_->computed(node, instruction.outputs, values_);
   if (!again)
     for (const ValueId v : kept_)
       if (std::ranges::find(instruction.outputs, v) != instruction.outputs.end())
@@ -278,20 +278,20 @@ std::vector<at::Tensor> GraphStage::run_nodes(MicrobatchId m, Flight& flight, bo
       run_instruction((*flight.program)[i++], m, again);
     }
   }
-  std::vector<at::Tensor> made;
+  std::vector<at::Tensor> results;
   flight.roots.clear();
   for (const ValueId v : sent_) {
-    made.push_back(values_[v.index()]);
-    flight.roots.push_back(history_of(made.back()));
+    results.push_back(values_[v.index()]);
+    flight.roots.push_back(history_of(results.back()));
   }
   if (loss_value_) {
-    made.push_back(values_[loss_value_->index()]);
-    flight.loss_root = history_of(made.back());
+    results.push_back(values_[loss_value_->index()]);
+    flight.loss_root = history_of(results.back());
   }
   if (!again)
     for (const ValueId v : slice_.outputs) outputs_[{m, v}] = result_of(values_[v.index()]);
   for (at::Tensor& value : values_) value.reset();
-  return made;
+  return results;
 }
 
 /// Lets go of the bytes of what was received where nobody keeps the tensor: to hand back a
@@ -341,18 +341,18 @@ PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
   if (flight.again)
     for (const ValueId b : slice_.written_buffers) before[b] = tensors_.buffers.at(b).clone();
   take_own_buffers(flight);
-  const std::vector<at::Tensor> made = run_nodes(m, flight, history, /*again=*/false);
+  const std::vector<at::Tensor> results = run_nodes(m, flight, history, /*again=*/false);
   if (flight.again) flight.buffers = std::move(before);
   if (loss_value_) {
-    const at::Tensor& made = outputs_.at({m, *loss_value_});
-    losses_[m] = counts(m) ? made : at::zeros_like(made);  // no labels: 0 / 0
+    const at::Tensor& loss = outputs_.at({m, *loss_value_});
+    losses_[m] = counts(m) ? loss : at::zeros_like(loss);  // no labels: 0 / 0
   }
   PerStage handed;
   for (const auto& crossings : to_) {
     Tensors tensors;
     for (const Crossing& c : crossings) {
       const auto at = std::ranges::lower_bound(sent_, c.value) - sent_.begin();
-      tensors.push_back(made[static_cast<std::size_t>(at)].detach());
+      tensors.push_back(results[static_cast<std::size_t>(at)].detach());
     }
     handed.push_back(std::move(tensors));
   }

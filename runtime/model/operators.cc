@@ -58,11 +58,11 @@ bool is_random(const c10::OperatorHandle& op, const Node& node) {
 }
 
 void add_values(const ArgumentValue& value, std::vector<ValueId>& out) {
-  if (const auto* one = std::get_if<ValueId>(&value)) out.push_back(*one);
+  if (const auto* single = std::get_if<ValueId>(&value)) out.push_back(*single);
   if (const auto* many = std::get_if<std::vector<ValueId>>(&value))
     out.insert(out.end(), many->begin(), many->end());
-  if (const auto* some = std::get_if<std::vector<std::optional<ValueId>>>(&value))
-    for (const auto& v : *some)
+  if (const auto* optional_values = std::get_if<std::vector<std::optional<ValueId>>>(&value))
+    for (const auto& v : *optional_values)
       if (v) out.push_back(*v);
 }
 
@@ -228,15 +228,15 @@ Call compile_call(const Graph& graph, const Node& node, const Placing& placing) 
       call.stack.push_back(*formals[i].default_value());
       continue;
     }
-    if (const auto* one = std::get_if<ValueId>(&actual->value)) {
-      call.holes.push_back({i, *one});
+    if (const auto* single = std::get_if<ValueId>(&actual->value)) {
+      call.holes.push_back({i, *single});
       call.stack.emplace_back();
     } else if (const auto* many = std::get_if<std::vector<ValueId>>(&actual->value)) {
       call.list_holes.push_back({i, {many->begin(), many->end()}, false});
       call.stack.emplace_back();
-    } else if (const auto* some =
+    } else if (const auto* optional_values =
                    std::get_if<std::vector<std::optional<ValueId>>>(&actual->value)) {
-      call.list_holes.push_back({i, *some, true});
+      call.list_holes.push_back({i, *optional_values, true});
       call.stack.emplace_back();
     } else {
       call.stack.push_back(constants.convert(formals[i], actual->value));

@@ -15,8 +15,8 @@ class StageObserver {
   /// F: the node's operator is about to be called; its results are there; what nobody reads
   /// afterwards is freed.
   virtual void before_node(NodeId node) = 0;
-  virtual void made(NodeId node, const std::vector<ValueId>& outputs,
-                    const std::vector<at::Tensor>& values) = 0;
+  virtual void computed(NodeId node, const std::vector<ValueId>& outputs,
+                        const std::vector<at::Tensor>& values) = 0;
   virtual void after_node(NodeId node) = 0;
   /// W: the node's weight gradients are added up, and what they needed is freed.
   virtual void before_weight(NodeId node) = 0;

@@ -129,16 +129,16 @@ void each_operand(const Instruction& instruction, const Visit& visit) {
 
 ProgramBlock program_block(const Graph& graph, const StageProgram& program, std::size_t begin,
                            std::size_t end, const std::vector<ValueId>& needed) {
-  std::set<ValueId> made, inputs, outputs, buffers;
+  std::set<ValueId> computed, inputs, outputs, buffers;
   for (std::size_t i = begin; i < end; ++i) {
     each_operand(program[i], [&](ValueId v) {
-      if (graph.value(v).role == ValueRole::Intermediate && !made.contains(v)) inputs.insert(v);
+      if (graph.value(v).role == ValueRole::Intermediate && !computed.contains(v)) inputs.insert(v);
       if (graph.value(v).role == ValueRole::Buffer) buffers.insert(v);
     });
-    made.insert(program[i].outputs.begin(), program[i].outputs.end());
+    computed.insert(program[i].outputs.begin(), program[i].outputs.end());
   }
   const auto read = [&](ValueId v) {
-    if (made.contains(v)) outputs.insert(v);
+    if (computed.contains(v)) outputs.insert(v);
   };
   for (std::size_t i = end; i < program.size(); ++i) each_operand(program[i], read);
   for (const ValueId v : needed) read(v);
@@ -156,7 +156,9 @@ std::vector<ProgramBlock> program_blocks(const Graph& graph, const StageProgram&
                                          const std::vector<ValueId>& needed) {
   std::vector<ProgramBlock> found;
   for (const NodeRange& block : blocks) {
-    const auto node = [](const Instruction& one) { return static_cast<std::int64_t>(one.node); };
+    const auto node = [](const Instruction& instruction) {
+      return static_cast<std::int64_t>(instruction.node);
+    };
     const auto begin = std::ranges::upper_bound(program, std::int64_t{block.before}, {}, node);
     const auto end = std::ranges::upper_bound(program, std::int64_t{block.last}, {}, node);
     if (begin < end)

@@ -20,9 +20,9 @@ namespace {
 at::Tensor initialised(const std::string& name, const TensorType& type, std::uint64_t seed) {
   const auto options = at::TensorOptions().dtype(scalar_type(type.dtype));
   at::Tensor tensor = at::empty_strided(type.sizes, type.strides, options);
-  const bool one = name.ends_with("weight") || name.ends_with("running_var");
+  const bool filled_with_ones = name.ends_with("weight") || name.ends_with("running_var");
   if (!is_floating(type.dtype) || type.sizes.size() < 2)
-    return tensor.fill_(is_floating(type.dtype) && one ? 1 : 0);
+    return tensor.fill_(is_floating(type.dtype) && filled_with_ones ? 1 : 0);
   const double fan_in = static_cast<double>(type.elements()) / static_cast<double>(type.sizes[0]);
   auto generator = at::detail::createCPUGenerator(mixed_seed({seed, hash_of(name)}));
   return tensor.normal_(0, 1 / std::sqrt(std::max(1.0, fan_in)), generator);

@@ -58,7 +58,7 @@ class NodeClock final : public StageObserver {
   PassTimes weight(const std::function<void()>& pass);
 
   void before_node(NodeId node) override;
-  void made(NodeId, const std::vector<ValueId>&, const std::vector<at::Tensor>&) override {}
+  void computed(NodeId, const std::vector<ValueId>&, const std::vector<at::Tensor>&) override {}
   void after_node(NodeId node) override;
   void before_weight(NodeId node) override;
   void after_weight(NodeId node) override;

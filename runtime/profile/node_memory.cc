@@ -59,8 +59,8 @@ class Watcher final : public StageObserver {
     enter(node);
     functions_.before(node);
   }
-  void made(NodeId, const std::vector<ValueId>& outputs,
-            const std::vector<at::Tensor>& values) override {
+  void computed(NodeId, const std::vector<ValueId>& outputs,
+                const std::vector<at::Tensor>& values) override {
     for (const ValueId v : outputs)
       if (values[v.index()].defined())
         if (const auto allocation = log.at(address(values[v.index()])))

@@ -31,8 +31,8 @@ double gather_loss(const std::optional<double>& made_here, RankId rank, std::uin
   double loss = 0;
   if (rank == RankId{0})
     for (std::size_t r = 0; r < transport.ranks(); ++r) {
-      const at::Tensor made = transport.receive(RankId{r}, {step, kLossTask, 0}).tensors.at(0);
-      if (made.defined()) loss += made.item<double>();
+      const at::Tensor rank_loss = transport.receive(RankId{r}, {step, kLossTask, 0}).tensors.at(0);
+      if (rank_loss.defined()) loss += rank_loss.item<double>();
     }
   return plain_nan(loss);
 }

@@ -188,17 +188,18 @@ NcclTransport::Layout NcclTransport::layout_of(RankId to, const Form& form,
                                                const Tensors& tensors) {
   const auto [place, fresh] = layouts_.try_emplace({to, false, form});
   if (!fresh) return place->second;
-  std::vector<std::int64_t> told;
+  std::vector<std::int64_t> layout_numbers;
   for (const at::Tensor& tensor : tensors) {
     Shape& shape = place->second.emplace_back();
-    told.push_back(tensor.defined() ? static_cast<std::int64_t>(tensor.scalar_type()) : -1);
+    layout_numbers.push_back(tensor.defined() ? static_cast<std::int64_t>(tensor.scalar_type())
+                                              : -1);
     if (!tensor.defined()) continue;
     shape = {tensor.scalar_type(), tensor.sizes().vec(), tensor.strides().vec()};
-    told.push_back(tensor.dim());
-    told.insert(told.end(), shape.sizes.begin(), shape.sizes.end());
-    told.insert(told.end(), shape.strides.begin(), shape.strides.end());
+    layout_numbers.push_back(tensor.dim());
+    layout_numbers.insert(layout_numbers.end(), shape.sizes.begin(), shape.sizes.end());
+    layout_numbers.insert(layout_numbers.end(), shape.strides.begin(), shape.strides.end());
   }
-  control_.send(to, form_tag(form), {at::tensor(told, at::kLong)});
+  control_.send(to, form_tag(form), {at::tensor(layout_numbers, at::kLong)});
   return place->second;
 }
 
@@ -210,13 +211,13 @@ NcclTransport::Layout NcclTransport::layout_from(RankId from, const Form& form) 
     calling_ = {"RECV from rank " + to_string(from) + ", whose first such SEND does not come",
                 Clock::now()};
   }
-  const at::Tensor told = control_.receive(from, form_tag(form)).tensors.at(0);
+  const at::Tensor layout_numbers = control_.receive(from, form_tag(form)).tensors.at(0);
   {
     const std::lock_guard lock(mutex_);
     calling_.reset();
   }
-  const auto* at = told.const_data_ptr<std::int64_t>();
-  for (const auto* end = at + told.numel(); at < end;) {
+  const auto* at = layout_numbers.const_data_ptr<std::int64_t>();
+  for (const auto* end = at + layout_numbers.numel(); at < end;) {
     Shape& shape = place->second.emplace_back();
     if (const std::int64_t type = *at++; type >= 0) {
       const std::int64_t dimensions = *at++;
@@ -337,10 +338,10 @@ void NcclTransport::prepare(const Exchanges& exchanges) {
   for (const std::vector<RankId>& parties : exchanges.sums) {
     if (sums_.contains(parties)) continue;
     const bool party = std::ranges::binary_search(parties, rank());
-    nccl::Communicator& made = sums_[parties];
+    nccl::Communicator& communicator = sums_[parties];
     call("ncclCommSplit", world_, [&] {
       return nccl_.CommSplit(world_, party ? 0 : nccl::kNoColor, static_cast<int>(rank().value),
-                             &made, nullptr);
+                             &communicator, nullptr);
     });
   }
   if (options_.queue_a_pair) make_lanes(exchanges);
@@ -352,17 +353,17 @@ void NcclTransport::make_lanes(const Exchanges& exchanges) {
     if (lanes_.contains({from, to})) continue;
     const bool mine = from == rank() || to == rank();  // LibTorch has few streams
     const Lane lane{nullptr, mine ? new_stream() : stream_, std::max(from, to)};
-    Lane& made = lanes_.try_emplace({from, to}, lane).first->second;
+    Lane& added_lane = lanes_.try_emplace({from, to}, lane).first->second;
     call("ncclCommSplit", world_, [&] {
       return nccl_.CommSplit(world_, mine ? 0 : nccl::kNoColor, static_cast<int>(rank().value),
-                             &made.communicator, nullptr);
+                             &added_lane.communicator, nullptr);
     });
   }
 }
 
 /// Makes connections and loads kernels: in one order over all ranks, so that none waits for ever.
 void NcclTransport::warm_up(const Exchanges& exchanges) {
-  const auto one = [&] {
+  const auto single_zero = [&] {
     return at::zeros({1}, at::TensorOptions().dtype(at::kFloat).device(device_));
   };
   const Tag tag{pipelines_, kWarmUpTask, 0};
@@ -370,19 +371,21 @@ void NcclTransport::warm_up(const Exchanges& exchanges) {
     if (!connected_.insert({from, to}).second) continue;
     const Lane on = lane(from, to);
     if (from == rank())
-      ask("first message to rank " + to_string(to), tag, on, {one()}, [&](const at::Tensor& t) {
-        return nccl_.Send(stored_bytes(t).data(), 1, nccl::kFloat32, on.number_of(to),
-                          on.communicator, on.stream.native_handle());
-      });
+      ask("first message to rank " + to_string(to), tag, on, {single_zero()},
+          [&](const at::Tensor& t) {
+            return nccl_.Send(stored_bytes(t).data(), 1, nccl::kFloat32, on.number_of(to),
+                              on.communicator, on.stream.native_handle());
+          });
     if (to == rank())
-      ask("first message from rank " + to_string(from), tag, on, {one()}, [&](const at::Tensor& t) {
-        return nccl_.Recv(t.mutable_data_ptr(), 1, nccl::kFloat32, on.number_of(from),
-                          on.communicator, on.stream.native_handle());
-      });
+      ask("first message from rank " + to_string(from), tag, on, {single_zero()},
+          [&](const at::Tensor& t) {
+            return nccl_.Recv(t.mutable_data_ptr(), 1, nccl::kFloat32, on.number_of(from),
+                              on.communicator, on.stream.native_handle());
+          });
   }
   for (const std::vector<RankId>& parties : exchanges.sums)
     if (std::ranges::binary_search(parties, rank())) {
-      add_up(parties, tag, {one()});
+      add_up(parties, tag, {single_zero()});
       sum(tag);
     }
   wait_for_asked();
