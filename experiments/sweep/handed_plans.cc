@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
-#include <set>
 
 #include "experiments/plans/case_limits.h"
 #include "planner/io/files/digest.h"
+#include "planner/io/files/fields.h"
 #include "planner/search/problem.h"
 
 namespace pfeife {
