@@ -178,7 +178,7 @@ TEST_F(Measured, AFailureIsReportedLosesNothingAndIsTriedAgain) {
                                     "rank 1 failed at 1F0: no more room (exit code 4"));
   EXPECT_GT(std::stod(result("results/m", "planned", "simulate_ms")), 0);
   EXPECT_EQ(result("results/m", "planned", "measure_ms"), "");
-  EXPECT_THAT(read("results/m/report.html"), HasSubstr("Not measured: rank 1 failed"));
+  EXPECT_THAT(read("results/m/report.html"), HasSubstr(R"("failure":"rank 1 failed)"));
   EXPECT_THAT(run({"m.yaml", "--list"}).out, HasSubstr("to do"));
   setenv("PFEIFE_RUN", PFEIFE_RUN, 1);
   EXPECT_EQ(run({"m.yaml"}).code, 0);
