@@ -1,6 +1,5 @@
 // A plan in the words of others: frameworks that train it, simulators that replay it.
-//   for (const ExportedFile& file : export_plan("megatron", planned).files)
-//   std::puts(file.text.c_str());
+//   for (const std::string& framework : export_names()) std::puts(framework.c_str());
 //
 // Each row of the table is a writer, one file here each: plan values go in; texts, and what they
 // could not carry over, come out. What a framework runs: planner/ir/request/framework.h.
