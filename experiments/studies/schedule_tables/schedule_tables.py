@@ -40,7 +40,7 @@ CONFIG = """version: 1
 model: layers.csv
 cluster: cluster.yaml
 cases: {{devices: [{p}], microbatches: [{m}]}}
-plan: {{families: [1f1b], stages_per_rank: 1, iterations: 1, recompute: none}}
+plan: {{families: [1f1b], stages_per_rank: 1, iterations: 1, recompute: none, allocator: none}}
 baselines: [1f1b, zb_h1, zb_h2, zb_greedy, {{name: interleaved, family: interleaved_1f1b, stages_per_rank: {v}}}]
 engines: estimate
 """
