@@ -54,16 +54,14 @@ std::string slowed_table(const LinksRecord& links) {
 
 }  // namespace
 
-std::string links_section(const LinksRecord& links, const std::string& drawing) {
+std::string links_section(const LinksRecord& links) {
   const std::string faster = faster_network_sentence(links);
   std::string items;
   for (const std::string& sentence : {sharing_sentence(links), faster.empty() ? kNoHelp : faster})
     if (!sentence.empty()) items += element("li", escape(sentence));
   std::string text = element("h3", "How full each link is, simulated") +
                      element("div", element("ul", items), " class=\"notes\"");
-  text += drawing.empty()
-              ? loads_table(links)
-              : element("figure", element("div", inline_svg(drawing), " class=\"wide\""));
+  text += loads_table(links);
   if (!links.slowed.empty())
     text += element("h3", "Messages that last longer than alone, because links are shared") +
             slowed_table(links);

@@ -8,8 +8,8 @@
 
 namespace pfeife::plots {
 
-/// Headings, sentences, the drawing (of link_loads_svg(); "" = a table in its place), and the
-/// messages between stages that last longer than alone.
-std::string links_section(const LinksRecord& links, const std::string& drawing);
+/// Headings, sentences, a table of loads, and the messages between stages that last longer than
+/// alone.
+std::string links_section(const LinksRecord& links);
 
 }  // namespace pfeife::plots

@@ -54,7 +54,7 @@ function drawScatter(box, shown, state, hooks) {
   for (const line of xLines) drawLimit(svg, x, line, xf, [x.at(line), top, x.at(line), bottom]);
   for (const line of yLines) drawLimit(svg, y, line, yf, [left, y.at(line), right, y.at(line)]);
   if (xf !== FIGURES.memory) drawLines(svg, plans, x, y, xf, yf);
-  else if (single && yf === FIGURES.time) drawFront(svg, plans[0].case, x, y, hooks);
+  else if (single && yf === FIGURES.time && DATA.memory === "peak") drawFront(svg, plans[0].case, x, y, hooks);
   const area = el("rect", {x: left, y: top, width: right - left, height: bottom - top, fill: "transparent", class: "brush"});
   svg.append(area);
   addBrush(svg, area, {left, right, top, bottom}, x, y, xf, yf, hooks);
@@ -110,7 +110,7 @@ function drawLines(svg, plans, x, y, xf, yf) {
   }
 }
 
-/// Plans that the search found and no other beats in both.
+/// Plans that the search found and no other beats in both. Of these what is allocated is known, not what is reserved.
 function drawFront(svg, report_case, x, y, hooks) {
   for (const [schedule, time, memory] of report_case.front) {
     if (x.beyond(memory) || y.beyond(time)) continue;
