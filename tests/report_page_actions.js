@@ -21,6 +21,15 @@ addEventListener("load", async () => {
     check(points() === rows().length && points() < before, "the chart has what the table has");
     named("gpipe").click();
     check(points() === before, "all families again");
+    // A plan that lies where the bound's figure stands drives it away.
+    const few = PLANS.filter(plan => plan.number === 0 && plan.time), apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+    const most = Math.max(...few.map(plan => plan.memory)), crowded = document.body.appendChild(document.createElement("div"));
+    drawScatter(crowded, [...few, {...few[0], memory: 0.98 * most, time: 1.004 * boundOf(few[0].case)}], {...state, x: "memory", y: "time"}, instrument.hooks);
+    for (const label of crowded.querySelectorAll(".limit"))
+      for (const mark of crowded.querySelectorAll(".point > path:nth-of-type(2)"))
+        check(apart(mark.getBoundingClientRect(), label.getBoundingClientRect()), `a mark lies on "${label.textContent}"`);
+    check(/bound/.test(crowded.textContent), "the bound is drawn");
+    crowded.remove();
     const area = document.querySelector(".scatter .brush"), box = area.getBoundingClientRect();
     const drag = (target, from, to, more = {}) => {
       const event = (type, [x, y]) => target.dispatchEvent(new PointerEvent(type, {clientX: x, clientY: y, pointerId: 1, bubbles: true, isPrimary: true, ...more}));
@@ -106,6 +115,21 @@ addEventListener("load", async () => {
     check(/of rank 1/.test(document.querySelector(".tip").textContent) && /ms|µs/.test(document.querySelector(".tip").textContent), "the tip says " + document.querySelector(".tip").textContent);
     check(planSnippet(plan).startsWith("plan:\n  file: ") && planSnippet(plan).includes("/planned/plan.yaml"), "the snippet");
     check(plansCsv(PLANS).trim().split("\n").length === PLANS.length + 1, "CSV has a line a plan");
+    // Perfetto gets the events of trace.json, once it answers.
+    const sent = [], opened = window.open, other = new MessageChannel().port1;
+    other.postMessage = message => sent.push(message);
+    window.open = () => other;
+    named("Perfetto").click();
+    window.open = opened;
+    dispatchEvent(new MessageEvent("message", {data: "PONG"}));  // of another window
+    check(!sent.some(message => message.perfetto), "an answer of another window gets nothing");
+    dispatchEvent(new MessageEvent("message", {data: "PONG", source: other}));
+    const handed = sent.find(message => message.perfetto), slices = handed && JSON.parse(new TextDecoder().decode(handed.perfetto.buffer)).traceEvents.filter(event => event.ph === "X");
+    const ofPlan = slices?.filter(event => event.pid <= trace.ranks && event.tid === 1) ?? [];
+    check(ofPlan.length === trace.rows.reduce((sum, row) => sum + row.compute.length, 0) && ofPlan.every(event => {
+      const twin = there.get("compute " + event.name) ?? there.get("optimizer " + event.name);
+      return twin && Math.abs(twin.ts - event.ts) < 0.001 && Math.abs(twin.dur - event.dur) < 0.001 && twin.args.waited_for === event.args.waited_for;
+    }), "Perfetto gets " + ofPlan.length + " actions");
     dispatchEvent(new Event("beforeprint"));
     const svg = document.querySelector(".printed svg");
     check(svg && svg.querySelectorAll("rect").length > trace.count, "the timeline as SVG");

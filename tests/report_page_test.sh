@@ -27,6 +27,7 @@ config() {
     "cases: $2" "plan: {families: [1f1b, interleaved_1f1b], stages_per_rank: [1, 2]}" "baselines: [1f1b, gpipe]" >"$1.yaml"
 }
 config six '{devices: [4, 8], microbatches: [2, 4, 8]}'
+config single '{devices: [8], microbatches: [24]}'
 config many '{devices: [2, 4], microbatches: [2, 4, 8, 16], training.microbatch_size: [1, 2, 3, 4]}'
 
 # What a reader does; the result is the text of an element of the page.
@@ -63,18 +64,25 @@ try() {
 try six 6 1000000
 try many 32 2000000
 
-# On paper: the comparison of plans first and whole, then the plan with its timeline.
-timeout 60 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
-  --user-data-dir="$folder/profile" --no-pdf-header-footer --print-to-pdf=six.pdf "file://$folder/six/report.html" 2>log.txt ||
-  { echo "printing failed" && tail -5 log.txt && failed=1; }
-pages=$(grep -a -o '/Type */Page\b' six.pdf | wc -l)
-echo "six cases print on $pages pages"
-((pages >= 2 && pages <= 8)) || { echo "expected 2 to 8 pages" && failed=1; }
-pdftotext -layout six.pdf six.txt
-awk -v RS='\f' '
-  NR == 1 && !(/a step/ && /1f1b/ && /to spare/) { print "the first page does not compare the plans" }
-  /rank 0/ && /rank 3/ { ++timelines }
-  END { if (!timelines) print "no page has a timeline" }
-' six.txt >torn.txt
-[[ ! -s torn.txt ]] || { cat torn.txt && failed=1; }
+# On paper: the comparison of plans first and whole, then the plan with its timeline; of one case both on the first page.
+# printed NAME MOST_PAGES
+printed() {
+  local pages
+  timeout 60 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
+    --user-data-dir="$folder/profile" --no-pdf-header-footer "--print-to-pdf=$1.pdf" "file://$folder/$1/report.html" 2>log.txt ||
+    { echo "printing failed" && tail -5 log.txt && failed=1; }
+  pages=$(grep -a -o '/Type */Page\b' "$1.pdf" | wc -l)
+  echo "$1 prints on $pages pages"
+  ((pages >= 2 && pages <= $2)) || { echo "expected 2 to $2 pages" && failed=1; }
+  pdftotext -layout "$1.pdf" "$1.txt"
+  awk -v RS='\f' -v name="$1" '
+    NR == 1 && !(/a step/ && /1f1b/ && /to spare/) { print "the first page does not compare the plans" }
+    /rank 0/ && /rank 3/ { timelines = timelines " " NR }
+    END { if (!timelines || name == "single" && timelines !~ /^ 1/) print "timelines are on pages" timelines }
+  ' "$1.txt" >torn.txt
+  [[ ! -s torn.txt ]] || { cat torn.txt && failed=1; }
+}
+printed six 4
+"$pfeife_exp" single.yaml --out single --quiet >/dev/null
+printed single 4
 exit $failed

@@ -104,7 +104,7 @@ function planView(box, tip) {
     return svg.document();
   };
   const printed = el("div.printed");
-  addEventListener("beforeprint", () => { if (timeline.panels.length) printed.innerHTML = drawing(1060, {...options, memory: timeline.panels[0].trace.ranks <= 4}); });
+  addEventListener("beforeprint", () => { if (timeline.panels.length) printed.innerHTML = drawing(860, {...options, memory: timeline.panels[0].trace.ranks <= 4}); });
   addEventListener("afterprint", () => printed.replaceChildren());
   timeline.show = view => { timeline.view = view; outline.hidden = true; redraw(); };
   timeline.relayout = () => {
@@ -193,7 +193,11 @@ function planView(box, tip) {
       el("button.chip", {type: "button", click: () => timeline.show(limited({from: 0, to: 1.02 * timeline.end}, timeline.end))}, "whole step")),
     el("div.group", {}, toggle("transfers", "transfers"), toggle("memory", "memory"), linksToggle,
       el("button.chip", {type: "button", click: () => timeline.panels.length && timeline.mark(timeline.panels[0], lastEvent(timeline.panels[0].trace), "critical path to ")}, "critical path")),
-    el("div.group", {}, el("button.chip", {type: "button", title: "what is seen now, as a drawing", click: () => download("timeline.svg", "image/svg+xml", drawing(timeline.layout.width, options))}, "SVG")));
+    el("div.group", {}, el("button.chip", {type: "button", title: "what is seen now, as a drawing", click: () => download("timeline.svg", "image/svg+xml", drawing(timeline.layout.width, options))}, "SVG"),
+      el("button.chip", {type: "button", title: "the page as a document: print, and save as PDF", click: () => print()}, "PDF"),
+      el("button.chip", {type: "button", title: "all events of both, in ui.perfetto.dev (network)", click: () => {
+        if (!openInPerfetto(DATA.title, chromeTrace(timeline.panels))) said.textContent = "The browser opens no window; trace.json can be dropped into ui.perfetto.dev.";
+      }}, "Perfetto")));
   const legend = el("div.legend");
   const help = el("p.muted", {id: "timeline-help"}, "Drag to move; Ctrl and wheel, or the wheel after a click, to zoom; two fingers on a phone. Click on a box or a gap for all that it waited for. Keys: + − 0 zoom, ← → move, , . step from event to event, ↑ ↓ rank, Enter its chain, Esc all.");
   const none = el("p.muted", {hidden: true}, "The page has no trace of this plan; the files beside it have.");

@@ -51,14 +51,15 @@ function drawScatter(box, shown, state, hooks) {
   const xLines = linesOf(xf), yLines = linesOf(yf);
   const x = axisOf(xf, plans.map(xf.of), xLines, left, right), y = axisOf(yf, plans.map(yf.of), yLines, bottom, top);
   drawAxes(svg, x, y, xf, yf, {left, right, top, bottom});
-  for (const line of xLines) drawLimit(svg, x, line, xf, [x.at(line), top, x.at(line), bottom]);
-  for (const line of yLines) drawLimit(svg, y, line, yf, [left, y.at(line), right, y.at(line)]);
+  const taken = plans.map(plan => [x.at(xf.of(plan)) - 10, y.at(yf.of(plan)) - 10, x.at(xf.of(plan)) + 10, y.at(yf.of(plan)) + 10]);
+  for (const line of xLines) drawLimit(svg, x, line, xf, [x.at(line), top, x.at(line), bottom], taken);
+  for (const line of yLines) drawLimit(svg, y, line, yf, [left, y.at(line), right, y.at(line)], taken);
   if (xf !== FIGURES.memory) drawLines(svg, plans, x, y, xf, yf);
   else if (single && yf === FIGURES.time && DATA.memory === "peak") drawFront(svg, plans[0].case, x, y, hooks);
   const area = el("rect", {x: left, y: top, width: right - left, height: bottom - top, fill: "transparent", class: "brush"});
   svg.append(area);
   addBrush(svg, area, {left, right, top, bottom}, x, y, xf, yf, hooks);
-  drawPoints(svg, plans, x, y, xf, yf, state, hooks, {left, right, top, bottom});
+  drawPoints(svg, plans, x, y, xf, yf, state, hooks, {left, right, top, bottom}, taken);
 }
 
 function drawAxes(svg, x, y, xf, yf, box) {
@@ -82,8 +83,10 @@ function drawAxes(svg, x, y, xf, yf, box) {
   text(0, 0, "middle", yf.name + unit(y), {fill: "var(--ink)", transform: `translate(13 ${(box.top + box.bottom) / 2}) rotate(-90)`});
 }
 
-/// A line with its figure, on a halo that is seen on anything.
-function drawLimit(svg, axis, value, figure, [x1, y1, x2, y2]) {
+const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+
+/// A line with its figure, on a halo that is seen on anything, at an end where no box of `taken` is, which it joins.
+function drawLimit(svg, axis, value, figure, [x1, y1, x2, y2], taken) {
   const upright = x1 === x2, alarm = figure === FIGURES.memory;
   const label = `${figure.lineName} ` + (alarm ? bytesText(value) : `${digits(value / axis.size)} ${axis.unit}`);
   if (axis.beyond(value)) {
@@ -91,8 +94,13 @@ function drawLimit(svg, axis, value, figure, [x1, y1, x2, y2]) {
     return;
   }
   svg.append(el("line", {x1, y1, x2, y2, stroke: alarm ? "var(--alarm)" : "var(--ink)", "stroke-width": 1.6, "stroke-dasharray": alarm ? "6 4" : "2 3", class: figure.lineName}));
-  svg.append(el("text", {x: upright ? x1 - 5 : x2 - 4, y: upright ? y1 + 12 : y1 - 5, "text-anchor": "end", "font-size": 11.5,
-    fill: alarm ? "var(--alarm)" : "var(--ink)", class: "halo"}, label));
+  const width = 6.6 * label.length;
+  const spots = (upright ? [[x1 - 5 - width, y1 + 12], [x1 - 5 - width, y2 - 6], [x1 - 5 - width, (y1 + y2) / 2]] : [[x2 - 4 - width, y1 - 5], [x1 + 4, y1 - 5], [(x1 + x2 - width) / 2, y1 - 5], [x2 - 4 - width, y1 + 14]])
+    .map(([px, py]) => [px, py - 11, px + width, py + 3]);
+  const spot = spots.find(one => !taken.some(other => overlap(one, other))) ?? spots[0];
+  taken.push(spot);
+  svg.append(el("text", {x: spot[0], y: spot[3] - 3, "font-size": 11.5,
+    fill: alarm ? "var(--alarm)" : "var(--ink)", class: "halo limit"}, label));
 }
 
 /// A line a plan's name along what varies, all other keys being equal.
@@ -120,12 +128,11 @@ function drawFront(svg, report_case, x, y, hooks) {
   }
 }
 
-function drawPoints(svg, plans, x, y, xf, yf, state, hooks, box) {
-  const taken = [], few = plans.length <= 14;
+function drawPoints(svg, plans, x, y, xf, yf, state, hooks, box, taken) {
+  const few = plans.length <= 14;
   const inOrder = [...plans].sort((a, b) => (a === state.chosen) - (b === state.chosen) || b.index - a.index);
   const spots = inOrder.map(plan => {
     const px = x.at(xf.of(plan)), py = y.at(yf.of(plan));
-    taken.push([px - 7, py - 7, px + 7, py + 7]);
     return [px, py];
   });
   inOrder.forEach((plan, i) => {
@@ -148,7 +155,7 @@ function placeLabel(svg, plan, px, py, taken, box, beyond) {
   for (const [dx, dy] of [[12, 4], [-12 - width, 4], [-width / 2, -12], [-width / 2, 21], [12, -10], [12, 18], [-12 - width, -10], [-12 - width, 18]]) {
     const spot = [px + dx, py + dy - 9, px + dx + width, py + dy + 3];
     if (spot[0] < box.left || spot[2] > box.right || spot[1] < box.top || spot[3] > box.bottom) continue;
-    if (taken.some(other => other[0] < spot[2] && spot[0] < other[2] && other[1] < spot[3] && spot[1] < other[3])) continue;
+    if (taken.some(other => overlap(spot, other))) continue;
     taken.push(spot);
     svg.append(el("text", {x: px + dx, y: py + dy, "font-size": 11.5, fill: "var(--ink)", "font-weight": plan.best ? "bold" : "normal", class: "halo label"}, text));
     return;

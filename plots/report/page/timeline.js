@@ -32,8 +32,8 @@ function drawTimeAxis(pen, layout, view, x, colors) {
   }
 }
 
-function drawHead({pen, layout, x, view, colors, right, left}, head) {
-  const {panel, y} = head, end = x(panel.trace.length);
+function drawHead({pen, layout, x, view, colors}, head) {
+  const {panel, y} = head;
   pen.textAlign = "left";
   pen.textBaseline = "middle";
   pen.fillStyle = colors.ink;
@@ -42,7 +42,9 @@ function drawHead({pen, layout, x, view, colors, right, left}, head) {
   const after = 4 + pen.measureText(panel.title).width + 10;
   pen.font = "12.5px " + FONTS;
   pen.fillStyle = colors.muted;
-  pen.fillText(panel.note, after, y + 13);
+  const parts = panel.note.split(", ");
+  while (parts.length > 1 && after + pen.measureText(parts.join(", ")).width > layout.width) parts.pop();
+  pen.fillText(parts.join(", "), after, y + 13);
   for (const [time, color, dashes] of [[panel.trace.length, colors.ink, []], [panel.bound, colors.ink, [3, 3]]]) {
     if (!time || time < view.from || time > view.to) continue;
     pen.strokeStyle = color;
