@@ -25,6 +25,7 @@
 #include "experiments/show/known_errors.h"
 #include "experiments/show/layer_list.h"
 #include "experiments/show/mesh_table.h"
+#include "experiments/show/plan_page.h"
 #include "experiments/show/report.h"
 #include "experiments/sweep/chosen_mesh.h"
 #include "experiments/sweep/first_answer.h"
@@ -34,6 +35,7 @@
 #include "planner/io/experiment/allocator_conf.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/command_line.h"
+#include "planner/io/files/open_file.h"
 #include "planner/io/files/quantity.h"
 #include "planner/io/model/training_yaml.h"
 #include "planner/ir/basics/grid.h"
@@ -101,6 +103,7 @@ void print_help(const po::options_description& options) {
       << "Usage: pfeife-exp CONFIG.yaml [OPTION...]\n"
          "       pfeife-exp fits MODEL CLUSTER... [--devices 8,16,64] [--price 2.5]\n"
          "       pfeife-exp export PLAN --for FRAMEWORK [--out FOLDER]\n"
+         "       pfeife-exp view PLAN [TRACES...]\n"
          "       pfeife-exp compare PLAN TRACES...\n"
          "       pfeife-exp calibrate PLAN TRACES... --out FOLDER\n\n"
          "Plans, estimates, simulates and measures the pipelines that CONFIG.yaml asks for, "
@@ -108,6 +111,7 @@ void print_help(const po::options_description& options) {
          "results/NAME/{results.csv, results.json, report.html} and a folder for each case.\n"
          "fits: does it fit, on how many of which, how fast, at what price (fits --help).\n"
          "export: a plan in the words of a framework, and what has no words there.\n"
+         "view: one plan on the report's page, with traces of a run beside the prediction.\n"
          "compare: a plan beside torch.profiler's traces of a run of it, and why it was slower.\n"
          "Every key of a config is described in configs/REFERENCE.md.\n\n"
       << options << "\nExit codes: 0 fine, 2 wrong input, 3 no case has a plan, 4 a run failed.\n";
@@ -348,6 +352,35 @@ int compare(const std::vector<std::string>& arguments) {
   return 0;
 }
 
+/// `pfeife-exp view PLAN [TRACES...] [--out FILE]`
+int view(const std::vector<std::string>& arguments) {
+  po::options_description options("Options");
+  options.add_options()("out,o", po::value<std::string>()->value_name("FILE"),
+                        "where to (default: view.html in the plan's folder)")(
+      "help", "print this, then stop");
+  const auto found = read_arguments(arguments, options, "files", "pfeife-exp view", true);
+  const std::vector<std::string> files = found.contains("files")
+                                             ? found["files"].as<std::vector<std::string>>()
+                                             : std::vector<std::string>{};
+  if (found.contains("help") || files.empty()) {
+    std::cout
+        << "Usage: pfeife-exp view PLAN [TRACES...] [--out FILE]\n\n"
+           "The report's page for one plan: plan.yaml or its folder, and the traces of a run, "
+           "a file a rank or a folder of\nthem. Prints where it is; open it in a browser.\n\n"
+        << options;
+    return found.contains("help") ? 0 : 2;
+  }
+  const std::filesystem::path plan = files.front();
+  const std::vector<std::filesystem::path> traces(files.begin() + 1, files.end());
+  const std::string page = plan_page(plan, traces);
+  const std::filesystem::path out =
+      found.contains("out") ? std::filesystem::path(found["out"].as<std::string>())
+                            : (is_folder(plan) ? plan : plan.parent_path()) / "view.html";
+  write_file(out, page);
+  std::cout << out.string() << "\n";
+  return 0;
+}
+
 /// `pfeife-exp calibrate PLAN TRACES... --out FOLDER`
 int calibrate(std::vector<std::string> arguments) {
   std::filesystem::path out;
@@ -539,6 +572,7 @@ int compare_devices(const std::vector<std::int64_t>& counts, CommandLine& line,
 int run(int argc, char** argv) {
   if (argc > 1 && argv[1] == std::string_view("calibrate"))
     return calibrate({argv + 2, argv + argc});
+  if (argc > 1 && argv[1] == std::string_view("view")) return view({argv + 2, argv + argc});
   if (argc > 1 && argv[1] == std::string_view("fits")) return answer_fits({argv + 2, argv + argc});
   if (argc > 1 && argv[1] == std::string_view("export"))
     return export_plan_folder({argv + 2, argv + argc});

@@ -56,6 +56,14 @@ class Exported(NamedTuple):
         return self.text
 
 
+class Page(str):
+    """An HTML document that needs nothing else. At the end of a notebook's cell it stands below, and can be used."""
+
+    def _repr_html_(self) -> str:
+        frame = "width: 100%; height: 900px; border: 0"
+        return f'<iframe title="report" style="{frame}" srcdoc="{html.escape(self)}"></iframe>'
+
+
 class Plan:
     """A plan, beside the baselines that it is compared with. In a notebook: table, timeline, memory.
 
@@ -146,9 +154,9 @@ class Plan:
         """The predicted step, true to scale, with the memory of each rank. SVG."""
         return Trace(self._one.predicted, limits=self._one.limits).svg(self.title, width=width)
 
-    def report(self) -> str:
-        """The case's page as pfeife-exp writes it, an HTML document that needs nothing else."""
-        return self._core.report()
+    def report(self) -> Page:
+        """The case's page as pfeife-exp writes it, an HTML document that needs nothing else; a notebook shows it."""
+        return Page(self._core.report())
 
     def save(self, folder: PathLike) -> None:
         """Writes plan.yaml, schedule.csv, certificate.txt and what torch.distributed.pipelining needs.

@@ -51,6 +51,35 @@ TEST_F(Compare, SaysWhatTheRunLostAndTheLossesAddUp) {
   EXPECT_EQ(sum, total);
 }
 
+// The page of one plan: its prediction, and beside it the run as the traces have it. The step of
+// this run lasts as long as `compare` says.
+TEST_F(Compare, ViewShowsAPlanAndItsRunOnThePageOfReports) {
+  ASSERT_EQ(run({"run.yaml"}).code, 0);
+  const std::string plan = "results/run/devices=2,microbatches=4/planned";
+  const Outcome alone = run({"view", plan + "/plan.yaml"});
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  EXPECT_EQ(alone.out, plan + "/view.html\n");
+  const std::string page = read(plan + "/view.html");
+  EXPECT_THAT(page, HasSubstr(R"("source":"simulated")"));
+  EXPECT_THAT(page, ::testing::Not(HasSubstr(R"("source":"measured")")));
+
+  const Outcome outcome = run({"view", plan, traces_.string(), "--out", "run.html"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "run.html\n");
+  const std::string beside = read("run.html");
+  EXPECT_THAT(beside, HasSubstr(R"("source":"simulated")"));
+  EXPECT_THAT(beside, HasSubstr(R"("source":"measured")"));
+  const std::string compared = run({"compare", plan, traces_.string()}).out;
+  std::smatch measured, said;
+  ASSERT_TRUE(std::regex_search(beside, measured, std::regex(R"("measured":(\d+))")));
+  ASSERT_TRUE(std::regex_search(compared, said, std::regex(R"(The step took ([\d.]+) ms)")))
+      << compared;
+  EXPECT_NEAR(std::stod(measured[1]) / 1e6, std::stod(said[1]), 0.05);
+
+  EXPECT_EQ(run({"view"}).code, 2);
+  EXPECT_THAT(run({"view", "nowhere"}).err, HasSubstr("nowhere: is no plan; give plan.yaml"));
+}
+
 // In a config: the report that the verb gives, on the screen and beside the plan, and a measured
 // time.
 TEST_F(Compare, TracesInAConfigGiveTheSameReport) {

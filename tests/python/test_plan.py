@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -74,7 +75,10 @@ def test_what_a_notebook_shows(tiny):
     assert "1f1b" in repr(plan) and "step ms" in repr(plan)
     assert plan._repr_html_().count("<svg") == 1
     assert plan.timeline_svg().startswith("<svg")
-    assert plan.report().startswith("<!doctype html>") or plan.report().startswith("<!DOCTYPE html>")
+    page = plan.report()
+    assert page.lower().startswith("<!doctype html>")
+    frames = ElementTree.fromstring(page._repr_html_())  # a browser reads the page back from its attribute
+    assert frames.tag == "iframe" and "".join(frames.get("srcdoc").split()) == "".join(page.split())
     memory = plan.simulate().memory
     assert [int(rank.bytes.max()) for rank in memory] == plan.peaks.tolist()
 

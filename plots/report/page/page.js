@@ -33,7 +33,7 @@ function openInstrument(root) {
   const axes = el("div.bar", {}, choicesOf(Y_FIGURES, state.y, "up", value => { state.y = value; redrawPlans(); }), " over ", choicesOf(X_FIGURES, state.x, "right", value => { state.x = value; redrawPlans(); }));
   const csv = el("button.chip", {type: "button", click: () => download(DATA.title + ".csv", "text/csv", plansCsv(shown().filter(plan => !state.within || state.within(plan))))}, "CSV");
   const planTitle = el("h2", {id: "plan"});
-  root.append(lead, filters, el("div.board", {}, el("div", {hidden: !PLANS.some(plan => plan.time)}, axes, scatter), el("div", {}, el("div.bar", {}, count, csv), table)), planTitle, files, below);
+  root.append(lead, filters, el("div.board", {}, el("div", {hidden: PLANS.filter(plan => plan.time).length < 2}, axes, scatter), el("div", {}, el("div.bar", {}, count, csv), table)), planTitle, files, below);
   const view = planView(below, tip);
   below.after(details);
 
@@ -59,7 +59,7 @@ function openInstrument(root) {
     if (label) [...filters.querySelectorAll("button")].find(button => button.textContent === label)?.focus();
     drawTable(table, within, state, hooks);
     drawScatter(scatter, plans.filter(plan => plan.time), state, hooks);
-    count.textContent = within.length === PLANS.length ? `${PLANS.length} plans` : `${within.length} of ${PLANS.length} plans`;
+    count.textContent = within.length === PLANS.length ? PLANS.length === 1 ? "1 plan" : `${PLANS.length} plans` : `${within.length} of ${PLANS.length} plans`;
   }
   function redrawMarks() {
     markRows(table, state);
@@ -90,6 +90,7 @@ function openInstrument(root) {
     planTitle.replaceChildren(plan.title, el("span.muted", {}, " " + caseWords(plan) + " "),
       el("a.more", {href: "#case-" + plan.number, click: () => setTimeout(unfold)}, "how sure, what was tried"));
     files.replaceChildren(...planFiles(plan));
+    files.hidden = !files.firstChild;
     details.replaceChildren(...planDetails(plan).filter(part => part));
     fillBeside();
     view.show(plan, state.reference, state.referenceTrace);
