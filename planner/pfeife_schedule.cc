@@ -14,6 +14,7 @@
 #include "planner/io/files/command_line.h"
 #include "planner/io/files/open_file.h"
 #include "planner/io/files/pdf.h"
+#include "planner/io/files/terminal.h"
 #include "planner/io/files/text_file.h"
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/io/results/chrome_trace_reader.h"
@@ -25,6 +26,7 @@
 #include "planner/schedule_tool/lifetimes.h"
 #include "planner/schedule_tool/verbs.h"
 #include "planner/schedules/families.h"
+#include "plots/screen/timeline_text.h"
 #include "plots/timeline/timeline.h"
 
 namespace po = boost::program_options;
@@ -326,10 +328,26 @@ int run_draw(const Arguments& arguments) {
   return kFine;
 }
 
+/// A grid of unit times where its lines have room, or standard output is no terminal; else, and
+/// under given costs, to scale.
+std::string shown_in_terminal(const Schedule& schedule, const Options& options) {
+  const bool held = options.has("memory"), colour = output_has_colours();
+  if (!options.has("costs") && !options.has("queues") && !options.has("blocking") && !colour) {
+    std::string grid = grid_text(schedule, held);
+    if (!output_is_terminal() || grid.find('\n') <= output_width()) return grid;
+  }
+  TimelineTextOptions drawing{.width = output_width(), .colour = colour};
+  if (!options.has("costs")) drawing.unit = " ";
+  if (held) drawing.behind = held_texts(schedule);
+  const Timing timing =
+      time_schedule(schedule, read_costs(options), read_semantics(options, "none"), {});
+  return timeline_text(timing.trace, drawing);
+}
+
 int run_show(const Arguments& arguments) {
-  Options options(
-      "show [FILE|-] [options]",
-      "Draws the schedule: a grid of unit times in the terminal, or a timeline as SVG.");
+  Options options("show [FILE|-] [options]",
+                  "Draws the schedule in the terminal, in unit times or under the given costs, or "
+                  "as an SVG.");
   add_file_options(options);
   add_cost_options(options);
   add_semantics_options(options);
@@ -340,11 +358,10 @@ int run_show(const Arguments& arguments) {
   if (!options.read(arguments, "file")) return kFine;
   const Schedule schedule = read_input(options);
   if (!options.has("svg")) {
-    for (const char* needless :
-         {"costs", "queues", "blocking", "title", "width", "no-legend", "no-critical-path", "pdf"})
+    for (const char* needless : {"title", "width", "no-legend", "no-critical-path", "pdf"})
       if (options.has(needless))
         throw ConfigError({}, std::string("--") + needless + " has a meaning with --svg only");
-    std::cout << grid_text(schedule, options.has("memory"));
+    std::cout << shown_in_terminal(schedule, options);
     return kFine;
   }
   Timing timing = time_schedule(schedule, read_costs(options), read_semantics(options, "none"), {});

@@ -49,6 +49,8 @@ check "no critical path" 0 "$("$program" show "$folder/s.csv" --svg "$folder/s.s
 "$program" show "$folder/s.csv" --svg "$folder/s.svg" --memory; check "memory of a schedule" 0 $?
 check "memory of a schedule" "at most 2 microbatches in flight" "$(cat "$folder/s.svg")"
 check "memory of a schedule" "in flight" "$("$program" show "$folder/s.csv" --memory | head -1)"
+check "costs in the terminal" "0              5" "$("$program" show "$folder/s.csv" --costs f=1,b=3 | head -1)"
+check "the terminal's width" 40 "$(COLUMNS=40 "$program" show "$folder/s.csv" --costs f=1,b=3 | wc -L)"
 check "no title of standard input" 0 "$("$program" show - --svg "$folder/s.svg" <"$folder/s.csv" && grep -c '>-<' "$folder/s.svg")"
 check "no converter" "install rsvg-convert" "$(PATH= "$program" show "$folder/s.csv" --svg "$folder/s.svg" --pdf "$folder/s.pdf" 2>&1)"
 for converter in rsvg-convert inkscape cairosvg chromium; do

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "experiments/machine/terminal.h"
+#include "planner/io/files/terminal.h"
 #include "planner/ir/basics/grid.h"
 
 namespace pfeife {

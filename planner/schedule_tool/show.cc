@@ -47,14 +47,21 @@ std::string grid_text(const Schedule& schedule, bool held) {
   for (auto& text : rows[0])
     if (&text != &rows[0][0]) text.resize(width, ' ');
   if (held) {
-    rows[0].insert(rows[0].end(), {"in flight", "I to W"});
-    for (std::size_t r = 0; r < schedule.ranks(); ++r) {
-      const Holdings most = peak_holdings(schedule, RankId{r});
-      rows[r + 1].push_back(std::to_string(most.in_flight));
-      rows[r + 1].push_back(std::to_string(most.for_weight));
-    }
+    const std::vector<std::string> texts = held_texts(schedule);
+    for (std::size_t r = 0; r < rows.size(); ++r) rows[r].push_back(texts[r]);
   }
   return plain_grid(rows, false);
+}
+
+std::vector<std::string> held_texts(const Schedule& schedule) {
+  std::vector<std::string> texts{"in flight  I to W"};
+  for (std::size_t r = 0; r < schedule.ranks(); ++r) {
+    const Holdings most = peak_holdings(schedule, RankId{r});
+    std::string text = std::to_string(most.in_flight);
+    text.resize(std::max<std::size_t>(text.size() + 2, 11), ' ');
+    texts.push_back(text + std::to_string(most.for_weight));
+  }
+  return texts;
 }
 
 }  // namespace pfeife::tool

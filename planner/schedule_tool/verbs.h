@@ -51,6 +51,8 @@ std::string info_text(const Schedule& schedule);
 /// free transfers). `held`: behind each row, how many microbatches it has in flight at most, and
 /// between I and W.
 std::string grid_text(const Schedule& schedule, bool held = false);
+/// What stands behind the head and behind each row then: "in flight  I to W", "4          2".
+std::vector<std::string> held_texts(const Schedule& schedule);
 
 /// A schedule that ran, and what came of it.
 struct Timing {

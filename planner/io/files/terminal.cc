@@ -1,4 +1,4 @@
-#include "experiments/machine/terminal.h"
+#include "planner/io/files/terminal.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
