@@ -22,6 +22,8 @@ constexpr std::size_t kEnumerated = 20'000;  ///< orders to look at one by one
 constexpr std::size_t kJudged = 400;         ///< of them, different ones to judge
 constexpr std::size_t kStarts = 4;           ///< of exchanging devices
 constexpr std::size_t kRounds = 12;          ///< of all exchanges, from each start
+constexpr std::size_t kWithMoves = 4;  ///< times the orders to keep, judged with moves of cuts
+constexpr std::size_t kMoves = 20;     ///< of the cuts of such an order
 
 /// All that a contention-free estimate takes from the paths between devices, as small numbers.
 class PathClasses {
@@ -84,8 +86,9 @@ class Judge {
         semantics_(semantics),
         model_(problem.layers, problem.cluster, problem.memory_rule, problem.recomputes_all()) {}
 
-  /// The best score (local_search.h) of any plan's schedule, transfers included that wait.
-  double operator()(const DeviceOrder& order) const {
+  /// The best score (local_search.h) of any plan's schedule, transfers included that wait: on given
+  /// cuts, and on equal-time cuts after at most `moves` moves of them.
+  double operator()(const DeviceOrder& order, std::size_t moves) const {
     const Problem placed = with_devices(problem_, order);
     double best = std::numeric_limits<double>::infinity();
     for (const Priced& plan : plans_) {
@@ -96,7 +99,7 @@ class Judge {
       const auto equal = equal_time_cuts(problem_.layers, candidates.placement(), problem_.cluster);
       if (!equal || problem_.cuts) continue;
       const Scored start = score(candidates, *model_.cuts(*equal));
-      best = std::min(best, weigh(descend(candidates, start, 20), candidates));
+      best = std::min(best, weigh(descend(candidates, start, moves), candidates));
     }
     return best;
   }
@@ -128,7 +131,8 @@ class Judge {
   CutModel model_;
 };
 
-/// Scores of orders; each class of equal ones is judged once.
+/// Scores of orders; each class of equal ones is judged once: without moves of cuts, which take
+/// most of the time and are made for the best few.
 class Ranking {
  public:
   Ranking(const Problem& problem, const std::vector<Priced>& plans, const SearchOptions& options)
@@ -143,23 +147,26 @@ class Ranking {
       if (added) fresh.push_back(order);
     }
     std::vector<double> scores(fresh.size());
-    parallel_for(fresh.size(), threads_, [&](std::size_t i) { scores[i] = judge_(fresh[i]); });
+    parallel_for(fresh.size(), threads_, [&](std::size_t i) { scores[i] = judge_(fresh[i], 0); });
     for (std::size_t i = 0; i < fresh.size(); ++i)
       known_.at(classes_.signature(fresh[i])).score = scores[i];
   }
   double score(const DeviceOrder& order) const {
     return known_.at(classes_.signature(order)).score;
   }
-  std::size_t judged() const { return known_.size(); }
 
   /// Best first, ties in lexicographic order.
   std::vector<DeviceOrder> best(std::size_t keep) const {
-    std::vector<const Entry*> all;
-    for (const auto& [signature, entry] : known_) all.push_back(&entry);
-    std::ranges::sort(all, {}, [](const Entry* e) { return std::tie(e->score, e->order); });
+    std::vector<Entry> all;
+    for (const auto& [signature, entry] : known_) all.push_back(entry);
+    std::ranges::sort(all);
+    all.resize(std::min(all.size(), kWithMoves * keep));
+    parallel_for(all.size(), threads_,
+                 [&](std::size_t i) { all[i].score = judge_(all[i].order, kMoves); });
+    std::ranges::sort(all);
     std::vector<DeviceOrder> orders;
-    for (const Entry* entry : all)
-      if (orders.size() < keep) orders.push_back(entry->order);
+    for (Entry& entry : all)
+      if (orders.size() < keep) orders.push_back(std::move(entry.order));
     return orders;
   }
 
@@ -167,6 +174,7 @@ class Ranking {
   struct Entry {
     double score = 0;
     DeviceOrder order;
+    friend auto operator<=>(const Entry&, const Entry&) = default;
   };
   Judge judge_;
   PathClasses classes_;
