@@ -12,6 +12,9 @@
 #include "planner/schedules/zb_greedy.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
+#include <ranges>
 
 #include "planner/schedules/families.h"
 #include "planner/schedules/list_order.h"
@@ -56,6 +59,15 @@ class Finder {
   Finder(const OrderModel& model, const ZeroBubbleOptions& options)
       : model_(model), clock_(model), options_(options) {}
 
+  /// What takes longer by more than a little is not among the orders that are improved: those that
+  /// fit come first. The time of a list itself is at most a little more than that of its order.
+  std::int64_t enough() const {
+    constexpr double kLate = 1.05;
+    if (fitting_.size() < kImproved) return std::numeric_limits<std::int64_t>::max();
+    std::array<std::int64_t, kImproved> least;
+    std::ranges::partial_sort_copy(fitting_ | std::views::transform(&TimedOrder::time), least);
+    return static_cast<std::int64_t>(kLate * static_cast<double>(least.back()));
+  }
   void add(Order order) {
     const auto time = clock_.run(order);
     if (!time) return;
@@ -115,7 +127,8 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
   std::vector<ListRules> rules = grid(stages_per_rank);
   const std::size_t most = std::min(options.rules, kMostActions / model.actions());
   rules.resize(std::clamp<std::size_t>(most, 1, rules.size()));
-  for (const ListRules& list_rules : rules) finder.add(*list_order(model, list_rules));
+  for (const ListRules& list_rules : rules)
+    if (auto order = list_order(model, list_rules, finder.enough())) finder.add(*std::move(order));
   for (const Family& family : {zb_h1(), zb_h2(), zb1p(), one_forward_one_backward(),
                                interleaved_1f1b(), zbv(), dualpipev()}) {
     const ScheduleSpec spec{family.name, model.ranks, microbatches, stages_per_rank, {}, {}};
