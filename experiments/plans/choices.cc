@@ -113,8 +113,8 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
   if (options.times)
     options.semantics = {.queues = first.simulation.queues, .links = first.simulation.links};
   const bool devices_open = first.plan.search_devices;
-  SearchShare share(options, devices_open ? most_device_searches(problems.size())
-                                          : most_searches(problems.size()));
+  SearchShare share(devices_open ? most_device_work(problems.size(), options)
+                                 : most_work(problems.size(), options));
   const Searcher sharing = [&](const Problem& problem, const SearchOptions& of_search) {
     return share(problem, of_search, searcher);
   };

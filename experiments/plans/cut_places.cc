@@ -62,7 +62,7 @@ class CaseSearch {
     }
     SettledSearch anywhere =
         search(possible_cases(at_layers(*inputs_.config), *inputs_.layers, layers_of_),
-               part_of(options_, kBetween, 1));
+               part_of(options_, kElsewhere, 1));
     places.anywhere = time_of(anywhere.best, anywhere.answer);
     places.between_blocks =
         places.blocks && (!places.anywhere || *places.anywhere >= *places.blocks);
@@ -72,7 +72,8 @@ class CaseSearch {
   }
 
  private:
-  static constexpr double kBetween = 0.9;  // of the progress: mostly it is all
+  // Shares of the progress; mostly there is no third part.
+  static constexpr double kBetween = 0.8, kElsewhere = 0.85;
 
   /// The least of its plans, as plans are compared.
   std::optional<Nanoseconds> time_of(const SettledCase& settled, const Answer& answer) const {
@@ -105,9 +106,9 @@ class CaseSearch {
     problem.schedules.clear();
     for (const Priced& plan : between.answer.all)
       if (problem.schedules.size() < kTriedElsewhere) problem.schedules.push_back(plan.spec);
-    SearchOptions options = options_;
+    SearchOptions options = part_of(options_, kBetween, kElsewhere);
     options.iterations = std::max<std::size_t>(1, options_.effort() / kShareElsewhere);
-    options.certificate = false, options.progress = {}, options.after_step = {};
+    options.certificate = false, options.after_step = {};
     return time_of({config, layers}, search_as_set(config, problem, options));
   }
   SettledSearch search(const std::vector<SettledCase>& cases, const SearchOptions& options) const {

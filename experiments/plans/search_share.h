@@ -1,8 +1,6 @@
 // Which share of a case's searches is done, where a case takes several.
 #pragma once
 
-#include <functional>
-
 #include "planner/search/choices/alternatives.h"
 
 namespace pfeife {
@@ -11,14 +9,13 @@ namespace pfeife {
 /// needed it is never said that they are done, so the last report may be of far less than 1.
 class SearchShare {
  public:
-  /// `options` of the whole; `most`: how many searches there will be.
-  SearchShare(const SearchOptions& options, SearchCount most);
+  /// `work`: search_work of all there will be.
+  explicit SearchShare(double work) : work_(work) {}
   /// `searcher`, one search after the other; what it reports is its part of the whole.
   Answer operator()(const Problem& problem, const SearchOptions& options, const Searcher& searcher);
 
  private:
-  std::size_t iterations_;
-  double total_, done_ = 0;
+  double work_, done_ = 0;
 };
 
 }  // namespace pfeife

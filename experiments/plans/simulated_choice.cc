@@ -117,7 +117,8 @@ std::vector<Priced> worth_keeping(std::vector<TimedPlan> timed, const Problem& p
 
 /// Nothing if the case simulates nothing, has a given plan, one of reference mode or one made with
 /// other figures, or if nothing fits.
-void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
+void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers,
+                         const std::function<void(double)>& progress) {
   const Request& config = *evaluated.config;
   if (!config.simulate || !config.plan.searched() || config.plan.reference ||
       config.plan_published || !evaluated.planned.front().possible())
@@ -135,7 +136,8 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers) {
       fastest_with_shared_links(problem, std::exchange(evaluated.answer.all, {}), std::move(asked),
                                 {.keep = std::numeric_limits<std::size_t>::max(),
                                  .iterations = config.plan.iterations,
-                                 .threads = workers},
+                                 .threads = workers,
+                                 .progress = progress},
                                 simulator);
   if (found.unfinished) evaluated.answer.unfinished.push_back({Unfinished::What::SharedLinks});
   if (found.links_bind && evaluated.answer.bound && evaluated.answer.alternatives.empty())
@@ -170,11 +172,12 @@ void choose(EvaluatedCase& evaluated) {
 
 }  // namespace
 
-void simulate_cases(std::span<EvaluatedCase> cases, std::size_t workers) {
+void simulate_cases(std::span<EvaluatedCase> cases, std::size_t workers,
+                    const std::function<void(double)>& progress) {
   std::vector<Evaluation*> plans;
   for (EvaluatedCase& evaluated : cases) {
     const auto started = std::chrono::steady_clock::now();
-    add_simulated_plans(evaluated, workers);
+    add_simulated_plans(evaluated, workers, progress);
     evaluated.answer.seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     for (Evaluation& plan : evaluated.planned) plans.push_back(&plan);

@@ -93,7 +93,10 @@ class ProgressFromAfar {
         name_(tasks.front().config->name +
               (tasks.size() > 1 ? " and " + std::to_string(tasks.size() - 1) + " more" : "")) {}
   /// The step of that number in kSteps.
-  void begin(std::size_t step) const { say_({kBegin, step, cases_, name_}); }
+  void begin(std::size_t step) {
+    percent_ = 0;
+    say_({kBegin, step, cases_, name_});
+  }
   void reached(double share) {
     const int percent = static_cast<int>(100 * share);
     if (percent > percent_.exchange(percent))
@@ -135,7 +138,7 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
       progress.note(tasks[i].config->name + ": the search took " + text);
   progress.begin(kSimulating);
   try {
-    simulate_cases(cases, options.jobs);
+    simulate_cases(cases, options.jobs, share);
     simulate_faster_links(cases, options.jobs);
   } catch (const RuntimeFault& fault) {
     throw std::runtime_error(fault.what());  // of these cases alone, unlike a full disk

@@ -91,7 +91,7 @@ struct SearchOptions {
   std::size_t effort() const { return iterations == 0 ? 500 : iterations; }
   std::size_t threads = 1;
   bool certificate = false;                       ///< record the proof: costs memory
-  std::function<void(double fraction)> progress;  ///< may be empty
+  std::function<void(double fraction)> progress;  ///< by about the time; may be empty
   /// Is told of every step, by any thread where several problems are searched; may be empty.
   std::function<void(const SearchStepDone&)> after_step = {};
   /// How long these plans of a problem really take, [plan]; may be empty. Decides between problems
@@ -100,6 +100,10 @@ struct SearchOptions {
   Semantics semantics = {};                ///< how transfers hinder one another in `times`
   std::vector<std::string> left_out = {};  ///< of search_steps(): what is a step worth?
 };
+
+/// About how long a search of so much effort takes, in effort: what comes before its first span is
+/// like 20. Shown as progress, and nothing else.
+inline double search_work(std::size_t effort) { return 20 + static_cast<double>(effort); }
 
 /// Progress of a piece of work as that of the part from `begin` to `end` of a larger one.
 SearchOptions part_of(SearchOptions options, double begin, double end);

@@ -28,7 +28,7 @@ class Reports : public ::testing::Test {
   std::vector<double> reported(std::size_t count) const {
     std::vector<double> shares;
     const SearchOptions options{.progress = [&](double done) { shares.push_back(done); }};
-    SearchShare share(options, most_searches(count));
+    SearchShare share(most_work(count, options));
     const Searcher searcher = [](const Problem&, const SearchOptions& of_search) {
       for (const double done : {0.2, 0.4, 0.8, 1.0}) of_search.progress(done);
       Answer outcome;
@@ -57,6 +57,14 @@ TEST_F(Reports, NeverGoBackAndAreOfTheWholeOnlyAtTheEnd) {
     EXPECT_LT(shares[shares.size() - 2], 0.999) << count;
   }
   EXPECT_THAT(reported(1), ::testing::ElementsAre(0.2, 0.4, 0.8, 1.0));
+}
+
+// Nine of effort 30, four of 500; each takes 20 more than its effort.
+TEST_F(Reports, AreInProportionToTheEffortOfEachSearch) {
+  const std::vector<double> shares = reported(9);
+  const double all = 9 * 50 + 4 * 520;
+  EXPECT_NEAR(shares[4 * 9 - 1], 9 * 50 / all, 1e-9);
+  EXPECT_NEAR(shares[4 * 10 - 1], (9 * 50 + 520) / all, 1e-9);
 }
 
 // The first has the best plan, of 1000 ns, and a bound of 900; the second's bound of 800 is that of

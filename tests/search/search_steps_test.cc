@@ -56,6 +56,27 @@ TEST(SearchSteps, NoneMakesTheBestPlanSlowerOrTheBoundLower) {
   EXPECT_GT(higher, 10);
 }
 
+// Effort is about time: a figure that stands for a tenth of it looks as if nothing went on.
+TEST(SearchSteps, TellOfProgressAtLeastEveryTenthOfTheEffort) {
+  for (const std::size_t effort : {30, 125}) {
+    std::mt19937 random(71);
+    int whole = 0;  // searches that do not end by their bound
+    for (int round = 0; round < 30 && whole < 2; ++round) {
+      std::vector<double> shares{0};
+      const SearchOptions options{.iterations = effort,
+                                  .progress = [&](double share) { shares.push_back(share); }};
+      if (search(mixed_instance(random).problem(), options).effort != effort) continue;
+      ++whole;
+      EXPECT_TRUE(std::ranges::is_sorted(shares)) << effort;
+      EXPECT_DOUBLE_EQ(shares.back(), 1) << effort;
+      const double first = 20.0 / (20 + static_cast<double>(effort));  // before the first span
+      for (std::size_t i = 1; i < shares.size(); ++i)
+        EXPECT_LE(shares[i] - shares[i - 1], std::max(0.1, first)) << effort << ": " << shares[i];
+    }
+    EXPECT_EQ(whole, 2) << effort;
+  }
+}
+
 TEST(SearchSteps, EachMayBeLeftOutAndPlanAndBoundAreStillRight) {
   std::mt19937 random(67);
   int plans = 0;

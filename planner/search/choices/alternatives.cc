@@ -17,6 +17,13 @@ constexpr std::size_t kLittleEffort = 30;  ///< of a first search
 constexpr std::size_t kShort = 4;          ///< a short final search has this part of the effort
 constexpr std::size_t kTimed = 12;         ///< plans of each problem
 
+std::size_t brief_effort(const SearchOptions& options) {
+  return std::min(options.effort(), kLittleEffort);
+}
+std::size_t short_effort(const SearchOptions& options) {
+  return std::max<std::size_t>(1, options.effort() / kShort);
+}
+
 class Alternatives {
  public:
   Alternatives(const std::vector<Problem>& problems, const SearchOptions& options,
@@ -96,7 +103,7 @@ class Alternatives {
 
   void search_briefly() {
     SearchOptions brief = options_;
-    brief.iterations = std::min(options_.effort(), kLittleEffort);
+    brief.iterations = brief_effort(options_);
     for (const std::size_t i : by([&](std::size_t k) { return all_[k].bound(); }))
       if (all_[i].bound() < best_time()) keep_outcome(i, searcher_(problems_[i], brief));
   }
@@ -120,7 +127,7 @@ class Alternatives {
   void search_fully() {
     if (finals_.short_ones > 0 && problems_.size() > 1) {
       SearchOptions shorter = options_;
-      shorter.iterations = std::max<std::size_t>(1, options_.effort() / kShort);
+      shorter.iterations = short_effort(options_);
       search_best(finals_.short_ones, shorter);
     }
     left_ = search_best(finals_.full, options_);
@@ -171,9 +178,12 @@ std::optional<Nanoseconds> least_time(const Problem& problem, const Answer& answ
   return std::ranges::min(options.times(problem, plans));
 }
 
-SearchCount most_searches(std::size_t problems, const Finals& finals) {
+double most_work(std::size_t problems, const SearchOptions& options, const Finals& finals) {
   const std::size_t several = problems > 1 ? problems : 0;
-  return {several + std::min(several, finals.short_ones), std::min(problems, finals.full)};
+  return static_cast<double>(several) * search_work(brief_effort(options)) +
+         static_cast<double>(std::min(several, finals.short_ones)) *
+             search_work(short_effort(options)) +
+         static_cast<double>(std::min(problems, finals.full)) * search_work(options.effort());
 }
 
 BestAlternative search_alternatives(const std::vector<Problem>& problems,

@@ -39,10 +39,6 @@ struct BestAlternative {
   std::vector<AlternativeOutcome> all;  ///< [problem]
 };
 
-/// Searches, with little effort and with all of the options'.
-struct SearchCount {
-  std::size_t brief = 0, full = 0;
-};
 /// The least of options.times of the best plans of a few schedules; nullopt if there is none, or
 /// nobody knows.
 std::optional<Nanoseconds> least_time(const Problem& problem, const Answer& answer,
@@ -53,8 +49,8 @@ std::optional<Nanoseconds> least_time(const Problem& problem, const Answer& answ
 struct Finals {
   std::size_t short_ones = 0, full = 4;
 };
-/// How many search_alternatives makes at most.
-SearchCount most_searches(std::size_t problems, const Finals& finals = {});
+/// search_work of all that search_alternatives makes at most.
+double most_work(std::size_t problems, const SearchOptions& options, const Finals& finals = {});
 
 /// Searches the problem with the best plan. A problem is left out if not even a bound that takes no
 /// time allows it to be faster than the best plan so far; the others are searched with little

@@ -34,10 +34,9 @@ std::vector<Priced> plans_to_judge_by(const Problem& problem, SearchOptions opti
 
 }  // namespace
 
-SearchCount most_device_searches(std::size_t problems) {
-  SearchCount count = most_searches(problems * kKept, kFinals);
-  count.brief += problems;  // for schedules to judge orders by
-  return count;
+double most_device_work(std::size_t problems, const SearchOptions& options) {
+  return most_work(problems * kKept, options, kFinals) +
+         static_cast<double>(problems) * search_work(kNamingEffort);
 }
 
 BestDevices search_devices(const std::vector<Problem>& problems, const SearchOptions& options,

@@ -11,8 +11,8 @@ struct BestDevices {
   std::vector<std::size_t> origin;  ///< [of problems] number of the given problem
 };
 
-/// How many searches search_devices makes at most.
-SearchCount most_device_searches(std::size_t problems);
+/// search_work of all searches that search_devices makes at most.
+double most_device_work(std::size_t problems, const SearchOptions& options);
 
 /// search_alternatives over every given problem with each of some orders of its devices: all that
 /// differ if they are few, else those that promise most (device_orders.h). The bound holds for all

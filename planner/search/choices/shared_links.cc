@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/parallel.h"
@@ -27,6 +28,8 @@ constexpr std::size_t kElite = 6;          ///< plans from which the search goes
 constexpr std::size_t kMoves = 64;         ///< random moves of one plan's cuts
 constexpr std::size_t kTimedMoves = 32;    ///< of all changes of one plan
 constexpr double kPricing = 0.125;         ///< of the time of a simulation
+/// Of the progress: when known plans are timed, when slower links are searched.
+constexpr double kPoolDone = 0.2, kSlowerDone = 0.6;
 
 /// A plan and what is known of its time without a simulation.
 struct Weighed : Priced {
@@ -50,6 +53,7 @@ class SharedLinks {
     }
     time(weighed(std::move(asked)));
     time_pool(weighed(std::move(known)));
+    reached(kPoolDone);
     SharedLinksOutcome outcome;
     outcome.links_bind = links_bind();
     if (outcome.links_bind) {
@@ -94,6 +98,10 @@ class SharedLinks {
                  [&](std::size_t i) { all[i] = weigh(std::move(plans[i])); });
     std::ranges::stable_sort(all, {}, &Weighed::bound);
     return all;
+  }
+
+  void reached(double share) const {
+    if (options_.progress) options_.progress(share);
   }
 
   Nanoseconds best_time() const {
@@ -179,7 +187,9 @@ class SharedLinks {
   /// What the search finds for them if all links are slower: it then prefers cuts that little
   /// crosses, and schedules that wait less for transfers.
   void search_slower_links() {
+    double done = kPoolDone;
     for (const double slower : {2.0, 4.0}) {
+      const double begin = std::exchange(done, done + (kSlowerDone - kPoolDone) / 2);
       const std::vector<ScheduleSpec> schedules = promising();
       if (schedules.empty()) return;
       Cluster cluster = problem_.cluster;
@@ -187,8 +197,8 @@ class SharedLinks {
         for (BandwidthCurve::Point& point : path.bandwidth.points) point.rate.value /= slower;
       Problem problem = with_cluster(problem_, cluster);
       problem.schedules = schedules;
-      SearchOptions brief = options_;
-      brief.certificate = false, brief.progress = {};
+      SearchOptions brief = part_of(options_, begin, done);
+      brief.certificate = false;
       brief.iterations = std::min(options_.effort(), kSlowedEffort);
       time_pool(weighed(priced(search(problem, brief).all)));
     }
@@ -209,7 +219,7 @@ class SharedLinks {
   void search_from_best() {
     const CutModel model(problem_.layers, problem_.cluster, problem_.memory_rule,
                          problem_.recomputes_all(), problem_.norm);
-    const double most = spent_ + left_;
+    const double before = spent_, most = spent_ + left_;
     for (std::uint64_t round = 0;; ++round) {
       sort();
       const auto next = std::find_if(
@@ -231,6 +241,7 @@ class SharedLinks {
                     [best = best_time()](const Weighed& plan) { return plan.bound >= best; });
       if (candidates.size() > kTimedMoves) candidates.resize(kTimedMoves);
       time_promising(std::move(candidates));
+      reached(kSlowerDone + (1 - kSlowerDone) * std::min(1.0, (spent_ - before) / left_));
     }
   }
 

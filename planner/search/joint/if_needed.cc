@@ -34,8 +34,9 @@ Answer search_if_needed(const Problem& problem, const SearchOptions& options,
                         const SearchFunction& search) {
   Problem kept = problem, recomputing = problem;
   kept.recompute = Recompute::None, recomputing.recompute = Recompute::Choose;
-  Answer outcome = search(kept, part_of(options, 0, 0.5));
-  SearchOptions more = part_of(options, 0.5, 1);
+  constexpr double kKept = 2.0 / 3;  // of the time of both; mostly it is all
+  Answer outcome = search(kept, part_of(options, 0, kKept));
+  SearchOptions more = part_of(options, kKept, 1);
   if (!outcome.plans.empty()) {
     if (!memory_may_bind(outcome.plans.front(), problem.memory_limit)) return outcome;
     // It knows no price in its bound and so seldom ends by it: half of what was spent so far.

@@ -84,28 +84,36 @@ std::vector<std::string_view> JointSearch::step_names() {
 }
 
 Answer JointSearch::run() {
-  run_steps(first_steps());
+  const auto share = [&](std::size_t spent) {
+    return search_work(std::min(spent, effort_)) / search_work(effort_);
+  };
+  run_steps(first_steps(), 0, share(0));
   for (; !is_done(); begun_ += span_) {
     span_ = std::max(kSpan, begun_ / kOfAllBefore);
-    run_steps(steps_of_span());
+    run_steps(steps_of_span(), share(begun_), share(begun_ + span_));
   }
   const std::size_t spent = std::clamp<std::size_t>(begun_, 1, effort_);
   begun_ = effort_;
-  run_steps(last_steps());
+  run_steps(last_steps(), 1, 1);
   Answer outcome = joint_outcome({problem_, options_, model_, contenders_, built_, any_order_},
                                  std::move(history_));
   outcome.effort = spent;
   return outcome;
 }
 
-/// The one place that every step passes: left out or not, timed, told of.
-void JointSearch::run_steps(std::span<const TimedStep> steps) {
+/// The one place that every step passes: left out or not, timed, told of. Each counts as much of
+/// the progress from `begin` to `end` as the others.
+void JointSearch::run_steps(std::span<const TimedStep> steps, double begin, double end) {
+  const double each = (end - begin) / static_cast<double>(steps.size());
   for (const TimedStep& step : steps) {
+    step_begin_ = begin + each * static_cast<double>(&step - steps.data());
+    step_end_ = step_begin_ + each;
     if (step.run != &JointSearch::place_start &&
         std::ranges::find(options_.left_out, step.name) != options_.left_out.end())
       continue;
     const auto began = std::chrono::steady_clock::now();
     (this->*step.run)();
+    reached(1);
     if (step.reports) report();
     if (!options_.after_step) continue;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
@@ -114,11 +122,11 @@ void JointSearch::run_steps(std::span<const TimedStep> steps) {
   }
 }
 
+void JointSearch::reached(double of_step) {
+  if (options_.progress) options_.progress(step_begin_ + (step_end_ - step_begin_) * of_step);
+}
+
 void JointSearch::report() {
-  const double before = 0.2;  // the first span
-  const double done =
-      std::max(static_cast<double>(begun_), branched_ * 1e-6) / static_cast<double>(effort_);
-  if (options_.progress) options_.progress(before + (1 - before) * std::min(1.0, done));
   const SearchStep step{evaluated(contenders_, built_), known(best_time()),
                         known(least_bound(contenders_))};
   if (history_.empty() || history_.back() != step) history_.push_back(step);

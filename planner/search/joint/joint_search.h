@@ -33,7 +33,7 @@ class JointSearch {
   static std::span<const TimedStep> steps_of_span();
   static std::span<const TimedStep> last_steps();
   bool is_done() const { return begun_ >= effort_ || !may_find_faster(); }
-  void run_steps(std::span<const TimedStep> steps);
+  void run_steps(std::span<const TimedStep> steps, double begin, double end);
 
   static constexpr std::size_t kSideBySide = 8;  ///< begun before a budget is looked at
 
@@ -63,6 +63,8 @@ class JointSearch {
   std::vector<std::size_t> promising() const;
   void branch_round(const std::vector<std::size_t>& order);
 
+  /// Tells of progress: that share of the step that runs is done.
+  void reached(double of_step);
   void report();
   double best_time() const;
   /// Numbers of the contenders with a plan, the fastest first.
@@ -104,10 +106,11 @@ class JointSearch {
   std::vector<Contender> contenders_;
   std::vector<BuiltSearch> by_itself_, from_others_;  // [to_build_]
   std::vector<BuiltPlan> built_;                      // [to_build_]
-  std::vector<AnyOrder> any_order_;  // of to_build_ that have cuts, once there is a plan
-  std::size_t begun_ = 0;            // effort at which the present span began
-  std::size_t span_ = 0;             // its effort
-  double branched_ = 0;              // about ns of one core that branch() took
+  std::vector<AnyOrder> any_order_;       // of to_build_ that have cuts, once there is a plan
+  std::size_t begun_ = 0;                 // effort at which the present span began
+  std::size_t span_ = 0;                  // its effort
+  double step_begin_ = 0, step_end_ = 0;  // of the step that runs, as shares of the search
+  double branched_ = 0;                   // about ns of one core that branch() took
   std::vector<SearchStep> history_;
 };
 

@@ -1,5 +1,6 @@
 // The steps of the joint search that find plans.
 #include <map>
+#include <mutex>
 
 #include "planner/ir/basics/error.h"
 #include "planner/schedules/families.h"
@@ -207,6 +208,8 @@ void JointSearch::build_orders() {
   const auto from = [&](std::size_t i) {
     return std::ranges::find(starts, to_build_[i].stages(), &Partition::stages) != starts.end();
   };
+  std::mutex mutex;
+  std::size_t built = 0;  // tasks
   parallel_for(2 * built_.size(), options_.threads, [&](std::size_t task) {
     const std::size_t i = task % worth.size();
     if (!worth[i]) return;
@@ -214,6 +217,8 @@ void JointSearch::build_orders() {
       by_itself_[i].work({}, span_, seed);
     else if (from(i))
       from_others_[i].work(starts, span_, seed);
+    const std::lock_guard lock(mutex);
+    reached(static_cast<double>(++built) / static_cast<double>(2 * built_.size()));
   });
   for (std::size_t i = 0; i < built_.size(); ++i) {
     built_[i] = by_itself_[i].result();

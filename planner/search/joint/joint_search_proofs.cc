@@ -113,7 +113,8 @@ void JointSearch::bound(Contender& c, double target) {
 /// one included.
 void JointSearch::branch() {
   const std::size_t until = std::min(begun_ + span_, effort_);
-  while (branched_ < static_cast<double>(until) * 1e6) {
+  const double first = branched_, most = static_cast<double>(until) * 1e6;
+  while (branched_ < most) {
     const std::vector<std::size_t> order = promising();
     if (order.empty()) break;
     for (const std::size_t i : order) {
@@ -126,6 +127,7 @@ void JointSearch::branch() {
       const double took = spent(c) + node_cost(c);
       branched_ += took, c.branched += took;
     }
+    reached(std::clamp((branched_ - first) / (most - first), 0.0, 1.0));
     report();
   }
 }
