@@ -1,6 +1,8 @@
 // The steps of the joint search that find plans.
+#include <functional>
 #include <map>
 #include <mutex>
+#include <numeric>
 
 #include "planner/ir/basics/error.h"
 #include "planner/schedules/families.h"
@@ -208,12 +210,17 @@ void JointSearch::build_orders() {
   const auto from = [&](std::size_t i) {
     return std::ranges::find(starts, to_build_[i].stages(), &Partition::stages) != starts.end();
   };
+  // The longest first, so that no thread is left with one when the others are done.
+  std::vector<std::size_t> order(built_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater{},
+                           [&](std::size_t i) { return to_build_[i].stages(); });
   std::mutex mutex;
   std::size_t built = 0;  // tasks
   parallel_for(2 * built_.size(), options_.threads, [&](std::size_t task) {
-    const std::size_t i = task % worth.size();
+    const std::size_t i = order[task % order.size()];
     if (!worth[i]) return;
-    if (task < worth.size())  // first: the others find its orders in the memo
+    if (task < order.size())  // first: the others find its orders in the memo
       by_itself_[i].work({}, span_, seed);
     else if (from(i))
       from_others_[i].work(starts, span_, seed);
