@@ -3,6 +3,7 @@
 
 #include "planner/cost/allocator/played_ranks.h"
 #include "planner/schedule_tool/certify.h"
+#include "planner/search/choices/advice.h"
 #include "tests/search/certified.h"
 
 namespace pfeife {
@@ -107,6 +108,35 @@ TEST(ReservedMemory, ThePlanIsTheFastestOfAllThatFit) {
   EXPECT_GT(slower, 10);
   EXPECT_GT(none, 3);
   EXPECT_GT(fit, 10);
+}
+
+// Named exactly where some plan fits with them, by trying all, and nothing does without.
+TEST(ReservedMemory, ExpandableSegmentsAreNamedWhereTheyLetSomethingFit) {
+  std::mt19937 random(7);
+  int helps = 0, does_not = 0;
+  for (int round = 0; round < 150; ++round) {
+    const Instance instance = tight_instance(random);
+    Problem problem = instance.problem();
+    if (problem.schedules.empty()) continue;
+    problem.allocator = AllocatorSettings{};
+    if (fastest(problem).reserved < std::numeric_limits<double>::infinity()) continue;
+    Surroundings nothing_else;
+    nothing_else.schedules = [](std::size_t, std::size_t, bool) {
+      return std::vector<ScheduleSpec>{};
+    };
+    nothing_else.devices = problem.device_of_rank;
+    nothing_else.memory_limit = problem.memory_limit;
+    const bool named =
+        std::ranges::any_of(remedies(problem, nothing_else, {}), [](const Remedy& remedy) {
+          return remedy.change.find("expandable_segments:True") != std::string::npos;
+        });
+    problem.allocator->expandable_segments = true;
+    const bool fits = fastest(problem).reserved < std::numeric_limits<double>::infinity();
+    EXPECT_EQ(named, fits) << round;
+    ++(fits ? helps : does_not);
+  }
+  EXPECT_GT(helps, 1);
+  EXPECT_GT(does_not, 3);
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ class Adviser {
       recomputed.recompute = Recompute::Choose;
       note(attempt("recomputing stages", recomputed));
     }
+    try_expandable_segments();
     try_all_families();
     try_more_devices();
     try_smaller_microbatches();
@@ -58,6 +59,17 @@ class Adviser {
     if (!outcome.plans.empty()) remedy.plan = std::move(outcome.plans.front());
     remedy.lack = std::move(outcome.infeasible);
     return remedy;
+  }
+
+  /// Where not all reserved bytes are needed. Named if it helps: mostly what is allocated is too
+  /// much already.
+  void try_expandable_segments() {
+    if (!problem_.allocator || problem_.allocator->expandable_segments) return;
+    Problem expandable = problem_;
+    expandable.allocator->expandable_segments = true;
+    std::optional<Remedy> tried =
+        attempt("PYTORCH_ALLOC_CONF=expandable_segments:True (plan.allocator)", expandable);
+    if (tried && tried->plan) note(std::move(tried));
   }
 
   /// The problem on `ranks` devices with `microbatches` of another size, its cuts searched.

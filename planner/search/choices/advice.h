@@ -33,7 +33,8 @@ struct Remedy {
 /// Into how many stages a model can be cut.
 std::size_t most_stages(const Layers& layers);
 
-/// Tries, one kind after the other: searched cuts instead of given ones, recomputation, all
+/// Tries, one kind after the other: searched cuts instead of given ones, recomputation, expandable
+/// segments of the allocator where it has none (named only if they help), all
 /// families instead of the listed ones (fewer microbatches in flight), more devices, smaller
 /// microbatches at an equal global batch. Of devices the fewest that help are named, of microbatch
 /// sizes the largest. A model of too few layers is tried on fewer devices only. `problem` must have
