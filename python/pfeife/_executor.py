@@ -78,6 +78,7 @@ class Executor:
             "RECV_B": self._receive_gradients,
         }
         self.scale: Callable[[torch.Tensor], torch.Tensor] | None = None  # of the loss, for fp16
+        self.returned: dict[str, list[Any]] | None = None  # [microbatch] by value, of a pass that gives them
         self.clock: Callable[[], Any] | None = None  # while a step is traced
         self.measured: list[tuple[Action, Any, Any, Any]] = []  # turn came, began, ended
 
@@ -95,7 +96,7 @@ class Executor:
         kind = self._device.type
         cast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
         self._as_written = torch.autocast(kind, enabled=False) if cast else contextlib.nullcontext()  # around backwards
-        self._alike = [(training, cast, *(one.shape for one in part)) for part in micro]  # whose messages hold the same
+        self.alike = [(training, cast, *(one.shape for one in part)) for part in micro]  # whose messages hold the same
         self._split = {(one.stage, one.microbatch) for one in row if one.kind == "I"}
         self._values: dict[tuple[int, int, int], Any] = {}
         self._gradients: dict[tuple[int, int, int], Any] = {}
@@ -103,7 +104,7 @@ class Executor:
         self._loss: torch.Tensor | None = None
         try:
             for number, action in enumerate(row):
-                if shares[action.microbatch]:
+                if shares[action.microbatch] or self.returned is not None:
                     self.action = action
                     turn = self._began = self.clock() if self.clock else None
                     self._do[action.kind](action)
@@ -123,7 +124,7 @@ class Executor:
         to = self._rank_of[action.other]
         parts = box.pop((action.stage, action.other, action.microbatch))
         forms = [(one.dtype, one.shape, one.requires_grad) if isinstance(one, torch.Tensor) else one for one in parts]
-        route = (action.kind[-1], action.stage, action.other, self._alike[action.microbatch])
+        route = (action.kind[-1], action.stage, action.other, self.alike[action.microbatch])
         known = self._forms.get(("sent", route))
         if known is None:
             self._forms["sent", route] = forms
@@ -137,7 +138,7 @@ class Executor:
 
     def _receive(self, action: Action, box: dict[tuple[int, int, int], Any]) -> None:
         source = self._rank_of[action.other]
-        route = (action.kind[-1], action.other, action.stage, self._alike[action.microbatch])
+        route = (action.kind[-1], action.other, action.stage, self.alike[action.microbatch])
         forms = self._forms.get(("received", route))
         if forms is None:
             forms = self._forms["received", route] = self._messages.hear(source)
@@ -196,6 +197,9 @@ class Executor:
             given = module(*inputs)
         for target, places in stage.targets.items():
             self._values[action.stage, target, m] = [given[i] for i in places]
+        if self.returned is not None:
+            for name, i in stage.returned.items():
+                self.returned.setdefault(name, [None] * len(self._micro))[m] = given[i]
         if stage.loss is not None:
             loss = given[stage.loss].detach() * self._shares[m]
             self._loss = loss if self._loss is None else self._loss + loss

@@ -113,10 +113,21 @@ class Messages:
         """Over the ranks."""
         return self.begin_sum(tensor, op).wait()[0]
 
-    def first(self, tensor: torch.Tensor) -> torch.Tensor:
-        """That of the first rank, on all."""
+    def first(self, tensor: torch.Tensor, rank: int = 0) -> torch.Tensor:
+        """That of the first rank, or of another, on all."""
         carried = tensor.detach().to(self.wire, copy=True)
-        return Arriving([carried], [self._backend.broadcast([carried], dist.BroadcastOptions())], self.device).wait()[0]
+        how = dist.BroadcastOptions()
+        how.rootRank = rank
+        return Arriving([carried], [self._backend.broadcast([carried], how)], self.device).wait()[0]
+
+    def bytes_of(self, forms: Sequence[Form], tensors: Sequence[torch.Tensor] | None, rank: int) -> list[torch.Tensor]:
+        """The tensors of that rank, which alone has them, on all; of any type, in one message."""
+        sizes = [dtype.itemsize * shape.numel() for dtype, shape in forms]
+        flat = torch.empty(sum(sizes), dtype=torch.uint8, device=self.device)
+        if tensors:
+            flat = torch.cat([one.contiguous().view(-1).view(torch.uint8) for one in tensors])
+        parts = self.first(flat, rank).split(sizes) if len(flat) else [flat] * len(sizes)
+        return [part.clone().view(dtype).view(shape) for part, (dtype, shape) in zip(parts, forms)]
 
     def all(self, thing: Any) -> list[Any]:
         """[rank] A thing of Python of each."""

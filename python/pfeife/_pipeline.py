@@ -85,6 +85,7 @@ class Pipeline:
         self._timeout = timeout
         self._failed = ""
         self._loss_type: torch.dtype | None = None
+        self._forms: dict[Any, Any] = {}  # of returned values
         self._ties: list[tuple[torch.Tensor, Messages]] = []
         self._moment = Moment(hash((seed, self._replica)) if self.replicas else seed, self.device)
         self._messages = Messages(dist.get_process_group_ranks(self.group), self.device, timeout)
@@ -253,6 +254,12 @@ class Pipeline:
         mean of the microbatches' losses by their samples, or by the weights that the module names.
         Errors: RuntimeFault on every rank, with rank and action of the one that failed first; after it, make a new Pipeline.
         """
+        if self.module is not None and self.module.training != getattr(self.capture, "training", self.module.training):
+            now, then = ("training", "evaluation") if self.module.training else ("evaluation", "training")
+            raise ConfigError(
+                f"the model is in {now} mode, and its graph was captured in {then} mode: model.{'eval' if now == 'training' else 'train'}() "
+                "before step(), or plan again. pipe(**batch) and pipe.evaluate(**batch) evaluate in both modes"
+            )
         if self._summed:
             self._count_once()
             self._summed = False
@@ -285,6 +292,21 @@ class Pipeline:
         """The loss of a batch as model.eval() has it: nothing is dropped, batch norm uses its statistics, buffers stay."""
         return self._run(self._forward_row, args, kwargs, False, {})
 
+    @torch.no_grad()
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What forward of the whole module returns for a batch as model.eval() has it, on every rank, in the same containers.
+
+        Samples are those of the batch, in order; floats without samples are means as the loss is, integers sums. None where
+        `plan.capture.notes` says so, and for values that are neither tensors nor numbers or texts (caches).
+        """
+        if getattr(self.capture, "outputs", None) is None:
+            raise ConfigError("the graph has no outputs but the loss: pfeife.plan(model, batch, ...) of the module keeps them")
+        self._executor.returned = {}
+        try:
+            return self._run(self._forward_row, args, kwargs, False, {})
+        finally:
+            self._executor.returned = None
+
     def check(self, *args: Any, **kwargs: Any) -> Checked:
         """Loss and gradients of a step beside those of the plain module on the same microbatches, with the same random numbers.
         Every rank holds the whole module meanwhile. Gradients, buffers and random numbers stay as they were."""
@@ -313,10 +335,28 @@ class Pipeline:
             with self._moment.kept():
                 loss = self._executor.run(row, micro, counts, training, after)
             torch.clear_autocast_cache()  # casts of weights that change
+            if self._executor.returned is not None:
+                return self._returned(self._executor.returned, micro, counts)
             if self._loss_type is None:
                 self._loss_type = self._messages.all(loss.dtype)[self._rank_of[self._program.loss_stage]]
             loss = self._messages.sum(loss.to(self._loss_type))
             return self._across.sum(loss) if self.replicas else loss
+
+    def _returned(self, own: dict[str, list[Any]], micro: list[list[torch.Tensor]], counts: list[float]) -> Any:
+        """What the module returns, of the values that the ranks made."""
+        alike = tuple(self._executor.alike)
+        if alike not in self._forms:
+            forms = {name: [(one.dtype, one.shape) if isinstance(one, torch.Tensor) else one for one in of] for name, of in own.items()}
+            self._forms[alike] = self._messages.all(forms)
+        names = [one.name for one in self._program.inputs]
+        parts: list[dict[str, Any]] = [{name: one.to(self.device) for name, one in zip(names, part)} for part in micro]
+        for rank, forms in enumerate(self._forms[alike]):
+            for name, of in forms.items():
+                tensors = [one for one in own[name] if isinstance(one, torch.Tensor)] if rank == self.rank else None
+                values = iter(self._messages.bytes_of([one for one in of if isinstance(one, tuple)], tensors, rank))
+                for part, one in zip(parts, of):
+                    part[name] = next(values) if isinstance(one, tuple) else one
+        return self.capture.outputs.made(parts, [count / sum(counts) for count in counts])
 
     def _counts(self, leaves: list[torch.Tensor], micro: list[list[torch.Tensor]]) -> list[float]:
         """[microbatch] How much of the step's loss is its own, over all replicas: of the samples, or of the weight that the module

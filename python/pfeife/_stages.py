@@ -23,7 +23,8 @@ from ._operators import ACTIVATIONS, Again, Moment, deferred, drawn, draws, in_e
 class Program:
     """A captured program, and what each stage of a plan executes of it.
 
-    nodes: [stage] in the plan's order. crossings: by (from, to) the values that a stage gives to another.
+    nodes: [stage] in the plan's order. crossings: by (from, to) the values that a stage gives to another. returned: the stage
+    of each value that the module returns.
     """
 
     def __init__(
@@ -72,6 +73,8 @@ class Program:
                         raise ConfigError(f"another module than was planned: no stage of the plan executes {value.name!r}")
                     self.crossings.setdefault((makers[value], stage), []).append(value)
         self.loss_stage = makers[self.outputs[0]]
+        outputs = getattr(capture, "outputs", None)
+        self.returned = {by_name[name]: makers.get(by_name[name]) for name in outputs.values} if outputs else {}
         self.loss_weight = self._weigher(capture.program.call_spec.out_spec)
 
     def _weigher(self, spec: Any) -> Callable[[Sequence[torch.Tensor]], torch.Tensor] | None:
@@ -240,7 +243,8 @@ class Program:
 
 class Stage:
     """One of this rank's stages. sources, targets: by the stage at the other end, which inputs come from there, and which
-    results go there. leaves: (input, input of the model). loss: which result it is."""
+    results go there. leaves: (input, input of the model). loss: which result it is. returned: which results of `evaluation` the
+    module returns."""
 
     def __init__(
         self,
@@ -271,7 +275,9 @@ class Stage:
         written = program.placeholders(said["written"])
         give = list(gives)
         self.module: Any = program.assemble(nodes, give, device, moment, split=split, blocks=again, written=written)
-        self.evaluation: Any = program.assemble(nodes, give, device, moment, training=False)
+        returned = [one for one, stage in program.returned.items() if stage == number]
+        self.returned = {one.name: len(give) + i for i, one in enumerate(returned)}
+        self.evaluation: Any = program.assemble(nodes, give + returned, device, moment, training=False)
         self.holder: nn.Module = self.module  # of the buffers that it writes
         self.trained = [one for one in self.module.parameters() if one.requires_grad]
 

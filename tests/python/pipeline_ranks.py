@@ -5,6 +5,7 @@ test_pipeline.py judges it. Processes are forked after torch is loaded, and run 
 """
 
 import contextlib
+import dataclasses
 import datetime
 import io
 import json
@@ -523,6 +524,78 @@ def from_a_module(context):
     return {"gradients": max(said.gradients.values()), "trained": 0.0 if trained else 1.0}
 
 
+@dataclasses.dataclass
+class Returned:
+    """What a model returns, beside the loss: of samples, of numbers, of several stages, of a cache."""
+
+    loss: torch.Tensor = None
+    logits: torch.Tensor = None
+    best: torch.Tensor = None
+    states: tuple = ()
+    right: torch.Tensor = None
+    spread: torch.Tensor = None
+    cache: object = None
+    kind: str = "classes"
+
+
+class Returns(nn.Module):
+    """Its argmax, its count and a sum of states are needed for no loss; a head of its own is not planned at all."""
+
+    def __init__(self, pictures):
+        super().__init__()
+        self.pictures = pictures
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+        self.norm, self.last, self.aside = nn.BatchNorm1d(8), nn.Linear(8, 3), nn.Linear(8, 2)
+
+    def forward(self, x, y):
+        states = []
+        for layer in self.layers:
+            x = F.dropout(torch.tanh(layer(x)), 0.3, self.training)
+            states.append(x)
+        logits = self.last(self.norm(x))
+        best = logits.argmax(-1)
+        loss = F.cross_entropy(logits, y)
+        made = dict(loss=loss, logits=logits, best=best, states=(*states, states[0] + states[-1]), right=(best == y).sum())
+        made.update(spread=(logits * logits).mean(), cache=object())
+        return Returned(**made) if self.pictures else {**made, "aside": self.aside(x), "kind": "classes"}
+
+
+def outputs(context):
+    """pipe(batch) is what the evaluating module returns, in its containers, of batches of any size; nothing is trained by it."""
+    found = {}
+    for family, kind in (("1f1b", True), ("zbv", False)):
+        torch.manual_seed(SEED)
+        module = Returns(kind).double()
+        x, y = batch_of("skips", 11, 0)
+        plan = pfeife.plan(
+            module, dict(x=x[:8], y=y[:8]), pfeife.uniform_cluster(2, **CLUSTER), microbatches=4, families=[family], baselines=[]
+        )
+        pipe = Pipeline(module, plan, seed=SEED)
+        before = [one.clone() for one in module.state_dict().values()]
+        for samples in (8, 11):
+            got = pipe(x=x[:samples], y=y[:samples])
+            module.eval()
+            wanted = module(x[:samples], y[:samples])
+            module.train()
+            assert type(got) is type(wanted), type(got)
+            got, wanted = (one.__dict__ if kind else one for one in (got, wanted))
+            pairs = [(got[name], wanted[name]) for name in ("loss", "logits", "spread")] + list(zip(got["states"], wanted["states"]))
+            found[f"outputs {family} {samples}"] = max(difference(one, other) for one, other in pairs)
+            same = got["kind"] == "classes" and got["cache"] is None and got.get("aside") is None
+            same = same and torch.equal(got["best"], wanted["best"]) and int(got["right"]) == int(wanted["right"])
+            found[f"same {family} {samples}"] = 0.0 if same else 1.0
+        kept = all(torch.equal(one, other) for one, other in zip(before, module.state_dict().values()))
+        said = [note for note in plan.capture.notes if "aside is None" in note]
+        found[f"kept {family}"] = 0.0 if kept and len(said) == (not kind) else 1.0
+        module.eval()
+        try:
+            pipe.step(x=x[:8], y=y[:8])
+            found[f"mode {family}"] = 1.0
+        except pfeife.ConfigError as error:
+            found[f"mode {family}"] = 0.0 if "model.train() before step()" in str(error) else str(error)
+    return found
+
+
 def dies(context):
     pipe = context.pipe("skips", "1f1b")
     pipe.step(*batch_of("skips", 4 * context.ranks, 0))
@@ -546,7 +619,7 @@ class Labels(nn.Module):
 
 ALSO = {
     2: (accumulation, another_plan, meta_device, autocast, loss_weight, checked, compiled)
-    + ((from_a_module,) if hasattr(pfeife, "capture") else ()),
+    + ((from_a_module, outputs) if hasattr(pfeife, "capture") else ()),
     4: (replicas, sharded, refused, dies),
 }
 

@@ -145,8 +145,8 @@ class Batch:
             )
         return found
 
-    def call(self, module_forward: Callable[..., Any], tensors: Sequence[torch.Tensor], loss: Callable | None) -> Any:
-        """What the module (and the loss beside it) makes of these tensors."""
+    def call(self, module_forward: Callable[..., Any], tensors: Sequence[torch.Tensor], loss: Callable | None) -> tuple[Any, Any]:
+        """What the module makes of these tensors, and what the loss beside it makes of that, else the same."""
         by_path = dict(zip(self._paths, tensors))
 
         def tensor(prefix: Any) -> Callable[[Path, Any], Any]:
@@ -156,11 +156,13 @@ class Batch:
         args = tuple(rebuilt(value, tensor(name)) for name, value in zip(names, self._args))
         kwargs = {name: rebuilt(value, tensor(name)) for name, value in self._kwargs.items()}
         if loss is None:
-            return module_forward(*args, **kwargs)
+            output = module_forward(*args, **kwargs)
+            return output, output
         own_args = args if self._more_by_position else args[: len(self._forward)]
         own_kwargs = kwargs if self._more_by_name else {name: one for name, one in kwargs.items() if name in self._forward}
         output = module_forward(*own_args, **own_kwargs)
-        return loss(output, (args, kwargs) if args and kwargs else kwargs if not args else args[0] if len(args) == 1 else args)
+        batch = (args, kwargs) if args and kwargs else kwargs if not args else args[0] if len(args) == 1 else args
+        return output, loss(output, batch)
 
     def leaves(self, args: tuple, kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
         """A batch as the graph's inputs, in their order. Unexportable if it is not as the captured one, but for samples."""

@@ -29,6 +29,7 @@ from .archive import packed, strip_archive
 from .batch import Batch
 from .errors import DATA_DEPENDENT, Unexportable, explained, where_recorded, why_fixed, with_text
 from .grad_regions import inline_regions, recorded_as_it_trains, refuse_hooks, refuse_untraced, refuse_written_inputs
+from .outputs import KEY, Outputs
 
 __all__ = ["Capture", "Unexportable"]
 
@@ -125,13 +126,17 @@ def loss_of(made: Any) -> Any:
     return {"loss": loss} if weight is None else {"loss": loss, loss_weight.NAME: weight}
 
 
-def whole_step(module: nn.Module, batch: Batch, loss: Callable | None) -> nn.Module:
-    """The module with the graph's inputs as forward's arguments and the loss as its result, under the same names."""
+def whole_step(module: nn.Module, batch: Batch, loss: Callable | None, keep: Callable[[Any], dict[str, Any]]) -> nn.Module:
+    """The module with the graph's inputs as forward's arguments and the loss as its result, under the same names.
+
+    keep: gives what of the module's own result is a result, too.
+    """
     kind = type(module)
     forward = module.__dict__.get("forward")  # of this object alone
 
     def step(self: nn.Module, *tensors: torch.Tensor) -> Any:
-        return loss_of(batch.call(forward or kind.forward.__get__(self), tensors, loss))
+        output, made = batch.call(forward or kind.forward.__get__(self), tensors, loss)
+        return {**loss_of(made), **keep(output)}
 
     kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter(name, kinds) for name in ("self", *batch.names)]
@@ -148,7 +153,7 @@ class Capture:
     program: a torch.export.ExportedProgram whose first output is the scalar loss; its weights are the module's own. archive:
         the bytes that the planner reads. whole: the module itself, with the graph's inputs by position and {"loss": loss}.
     parameters, buffers: by their names in the module the module's own objects; tied names share one.
-    samples: of the batch. microbatch: of the largest microbatch. is_open: whether the graph holds for other sizes.
+    outputs: which values of the graph the module returns. training: the mode of the module then. samples: of the batch. microbatch: of the largest microbatch. is_open: whether the graph holds for other sizes.
     notes: sentences about what is planned in another way than it is written.
     """
 
@@ -163,6 +168,7 @@ class Capture:
         batch_dims: Mapping[str, int | None] | None = None,
     ):
         self.module = module
+        self.training = module.training
         self.notes: list[str] = []
         self._batch = Batch(module, args, kwargs, batch_dims or {})
         self.samples = self._batch.samples
@@ -173,8 +179,10 @@ class Capture:
         if module._forward_hooks or module._forward_pre_hooks:
             raise Unexportable("the model itself has forward hooks, which would see a microbatch's tensors; put them on inner modules")
         self._fixed_because = ""
-        self.whole = whole_step(module, self._batch, loss)
+        self.whole = whole_step(module, self._batch, loss, self._kept)
         self.program = self._exported()
+        if not module.training:
+            self.notes.append("the model is in evaluation mode, so it trains without dropout and with fixed statistics; model.train() before plan()")
         self.is_open = not self._fixed_because
         self.parameters = dict(module.named_parameters(remove_duplicate=False))
         self.buffers = dict(module.named_buffers(remove_duplicate=False))
@@ -203,6 +211,10 @@ class Capture:
         self.notes.append(f"microbatches have {self.microbatch} samples, no more and no fewer: {self._fixed_because}")
         return program
 
+    def _kept(self, output: Any) -> dict[str, Any]:
+        """What the traced program gives besides the loss."""
+        return {KEY: self.outputs.keep(output)} if torch.compiler.is_exporting() else {}
+
     def _traced(self, size: Any) -> torch.export.ExportedProgram:
         at = self._batch.dimensions
         shapes = None if size is None else tuple({} if d is None else {d: size} for d in at)
@@ -214,9 +226,11 @@ class Capture:
                 inputs = [one if d is None else one.narrow(d, 0, self.microbatch).clone() for d, one in zip(at, examples)]
             held.enter_context(masks_as_in_eager_mode("position_ids" in self._batch.names))
             held.enter_context(recorded_as_it_trains(self.notes))
+            self.outputs = Outputs()
             program = torch.export.export(self.whole, tuple(inputs), dynamic_shapes=shapes, strict=False)
             refuse_untraced(program)
             inline_regions(program, self.notes)
+            self.outputs.cut(program, self.microbatch, self.notes)
             refuse_written_inputs(program)
             loss_weight.check(program, self.notes)
             return program

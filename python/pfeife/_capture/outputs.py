@@ -1,0 +1,119 @@
+"""What a module returns besides its loss, for passes forward only: which values of the graph it consists of.
+
+The planner's graph ends with the loss. Operators that only outputs need (an argmax of logits) are taken out of it and run behind
+the pass. Not here: outputs that need weights which the loss does not need; they are None, and a note says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from .batch import PLAIN, Path, rebuilt, shown
+
+KEY = "output"  # of the traced program's results, until cut() takes it out
+
+
+class Outputs:
+    """values: names of the graph's values that the outputs consist of, without the model's inputs."""
+
+    def __init__(self) -> None:
+        self._frame: Any = None
+        self._paths: list[Path] = []
+        self._nodes: list[fx.Node | None] = []
+        self._dimensions: list[int | None] = []
+        self._behind: fx.GraphModule | None = None
+        self.values: list[str] = []
+
+    def keep(self, output: Any) -> list[torch.Tensor]:
+        """The tensors in what the module returned."""
+        kept: dict[Path, torch.Tensor] = {}
+
+        def leaf(path: Path, value: Any) -> Any:
+            if isinstance(value, torch.Tensor):
+                kept[path] = value
+            return value if isinstance(value, PLAIN) else None
+
+        self._frame = rebuilt(output, leaf)
+        self._paths = list(kept)
+        return list(kept.values())
+
+    def cut(self, program: torch.export.ExportedProgram, microbatch: int, notes: list[str]) -> None:
+        """Takes the outputs, and what only they need, out of the program."""
+        graph, signature, count = program.graph_module.graph, program.graph_signature, len(self._paths)
+        results = list(graph.output_node().args[0])
+        kept = len(results) - count
+        made = results[kept:]
+        graph.output_node().args = (tuple(results[:kept]),)
+        del signature.output_specs[len(signature.output_specs) - count :]
+        call = program.module_call_graph[0].signature
+        del call.outputs[len(call.outputs) - count :]
+        spec = pytree.tree_unflatten(list(range(call.out_spec.num_leaves)), call.out_spec)
+        del spec[KEY]
+        call.out_spec = pytree.tree_structure(spec)
+        own = set(signature.user_inputs)
+        behind: dict[fx.Node, None] = {}  # backwards
+        needed: set[fx.Node] = {one for one in made if isinstance(one, fx.Node)}
+        for node in reversed(list(graph.nodes)):
+            if node in needed and node.op == "call_function" and all(user in behind for user in node.users) and not node.is_impure():
+                behind[node] = None
+                needed.update(node.all_input_nodes)
+        known: dict[fx.Node, fx.Node] = {}
+        tail = fx.Graph()
+        for node in reversed(behind):
+            for one in node.all_input_nodes:
+                if one not in behind and one not in known and (one.op == "call_function" or one.name in own):
+                    known[one] = tail.placeholder(one.name)
+        for node in reversed(behind):
+            if all(one in known for one in node.all_input_nodes):
+                known[node] = tail.node_copy(node, known.__getitem__)
+        for path, node in zip(self._paths, made):
+            is_there = isinstance(node, fx.Node) and (node in known or node not in behind and (node.op == "call_function" or node.name in own))
+            joined = joins(node.meta["val"], microbatch) if is_there else ()
+            if len(joined) > 1:
+                notes.append(f"pipe(): {shown(path)} is None: it compares samples of one microbatch, {list(node.meta['val'].shape)}")
+            elif not is_there:
+                notes.append(f"pipe(): {shown(path)} is None: it needs weights that the loss does not need")
+            self._nodes.append(node if is_there and len(joined) < 2 else None)
+            self._dimensions.append(joined[0] if joined else None)
+        results = [node for node in self._nodes if node is not None]
+        for node in results:
+            if node not in known:
+                known[node] = tail.placeholder(node.name)
+        tail.output(tuple(known[node] for node in results))
+        self._behind = fx.GraphModule({}, tail)
+        self._asked = [node.name for node in tail.nodes if node.op == "placeholder"]
+        self.values = [name for name in self._asked if name not in own]
+        for node in behind:
+            graph.erase_node(node)
+        program.graph_module.recompile()
+
+    def made(self, parts: Sequence[Mapping[str, Any]], shares: Sequence[float]) -> Any:
+        """What the module returns. parts: [microbatch] values and the model's inputs by name. shares: [microbatch] of the loss."""
+        assert self._behind is not None
+        results = [self._behind(*[part[name] for name in self._asked]) for part in parts]
+        joined = iter(zip(*results))
+        of_path: dict[Path, Any] = {}
+        for path, node, dimension in zip(self._paths, self._nodes, self._dimensions):
+            if node is not None:
+                of_all = next(joined)
+                if dimension is not None:
+                    of_path[path] = torch.cat(of_all, dimension)
+                elif of_all[0].is_floating_point():
+                    of_path[path] = sum(one.double() * share for one, share in zip(of_all, shares)).to(of_all[0].dtype)
+                else:
+                    of_path[path] = sum(of_all)
+        return rebuilt(self._frame, lambda path, value: of_path.get(path, value))
+
+
+def joins(value: Any, microbatch: int) -> list[int]:
+    """The dimensions that samples lie along; none of a number for all samples."""
+    if not isinstance(value, torch.Tensor):
+        return []
+    if any(isinstance(size, torch.SymInt) for size in value.shape):
+        return [d for d, size in enumerate(value.shape) if isinstance(size, torch.SymInt)]
+    return [next((d for d, size in enumerate(value.shape) if size == microbatch), 0)] if value.dim() else []
