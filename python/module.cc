@@ -342,6 +342,10 @@ void bind_planned(nb::module_& m) {
       .def_prop_ro("cuts", [](const Contestant& c) { return c.plan.partition.cuts; })
       .def_prop_ro("cut_modules", [](const Contestant& c) { return c.plan.cut_modules; })
       .def_prop_ro("cut_nodes", [](const Contestant& c) { return c.plan.cut_nodes; })
+      .def_prop_ro("precision",
+                   [](const Contestant& c) { return to_string(c.plan.training.precision); })
+      .def_prop_ro("recompute_except_last",
+                   [](const Contestant& c) { return c.plan.recomputed.except_last; })
       .def_prop_ro("rank_of_stage",
                    [](const Contestant& c) { return indices(c.plan.placement.rank_of_stage); })
       .def_prop_ro("device_of_rank",

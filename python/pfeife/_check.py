@@ -79,7 +79,7 @@ def check(pipe: Any, args: Any, kwargs: Any) -> Checked:
         for m, (part, share) in enumerate(zip(micro, pipe._counts(leaves, micro))):
             given = [part[i].to(pipe.device) for i in inputs]
             pipe._moment.at(m)
-            with contextlib.nullcontext() if plain is not own_module else Draws(program, pipe._moment, m):
+            with pipe.cast(), contextlib.nullcontext() if plain is not own_module else Draws(program, pipe._moment, m):
                 made = torch.func.functional_call(plain, named, tuple(given))
                 made = made["loss"] if isinstance(made, dict) else made[0] if isinstance(made, tuple) else made
             if share:

@@ -17,6 +17,7 @@ from ._core import ConfigError, RuntimeFault
 from ._executor import Action, Executor, actions
 from ._messages import Arriving, Messages
 from ._operators import Moment
+from ._plan import autocast_type
 from ._stages import Program, Stage
 
 BUCKET_BYTES = 25 << 20
@@ -41,7 +42,10 @@ class Pipeline:
     compile: True, or arguments of torch.compile, which gets every stage.
     seed: of random operators, the same on all ranks. timeout: seconds until an exchange counts as hung; None = torch's.
 
-    torch.autocast around step() and evaluate() holds for forwards. Parameters stay the module's own objects, and those of
+    precision: None = the plan's: forwards of bf16_amp and fp16_amp run under torch.autocast, products of tf32 on a card in TF32.
+        A torch.autocast around step(), evaluate() and pipe() goes before.
+
+    Parameters stay the module's own objects, and those of
     other ranks stay where they are; hooks of inner modules do not run.
     Errors: ConfigError on every rank if this is another module than was planned, or the group has another size.
     """
@@ -56,6 +60,7 @@ class Pipeline:
         replicas: Any = None,
         shard: Any = None,
         scaler: Any = None,
+        precision: str | None = None,
         compile: bool | Mapping[str, Any] = False,
         seed: int = 0,
         timeout: float | None = None,
@@ -79,6 +84,8 @@ class Pipeline:
             self.device = torch.device(self.device.type, torch.get_device_module(self.device).current_device())
         self._replica = dist.get_rank(self.replicas) if self.replicas else 0
         self._scaler = scaler
+        self._precision = precision or plan.precision
+        self._autocast = autocast_type(self._precision)
         self._compile = compile
         self._synced = True
         self._summed = False
@@ -121,6 +128,12 @@ class Pipeline:
             raise ConfigError(
                 "a GradScaler of each rank alone would skip other steps than the others: "
                 "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler(process_group=...)"
+            )
+        if self._precision == "fp16_amp" and self._scaler is None:
+            warnings.warn(
+                "fp16_amp without a scaler: small gradients become 0. scaler=torch.distributed.fsdp.sharded_grad_scaler."
+                "ShardedGradScaler(process_group=...), then scaler.step(optimizer) and scaler.update(); or plan with bf16_amp",
+                stacklevel=3,
             )
         # An order in which transfers that hold their rank never wait in a circle.
         if wrong := plan.schedule.violations("rank", blocking=True):
@@ -332,7 +345,7 @@ class Pipeline:
         micro = self.capture.split(leaves, self.microbatches)
         with self._failing(lambda: str(self._executor.action)):
             counts = self._counts(leaves, micro)
-            with self._moment.kept():
+            with self._moment.kept(), self.cast():
                 loss = self._executor.run(row, micro, counts, training, after)
             torch.clear_autocast_cache()  # casts of weights that change
             if self._executor.returned is not None:
@@ -341,6 +354,19 @@ class Pipeline:
                 self._loss_type = self._messages.all(loss.dtype)[self._rank_of[self._program.loss_stage]]
             loss = self._messages.sum(loss.to(self._loss_type))
             return self._across.sum(loss) if self.replicas else loss
+
+    @contextlib.contextmanager
+    def cast(self) -> Iterator[None]:
+        """While it holds, torch computes in the plan's precision, or as the user's own torch.autocast says."""
+        kind = self.device.type
+        with contextlib.ExitStack() as held:
+            if self._autocast and not torch.is_autocast_enabled(kind):
+                held.enter_context(torch.autocast(kind, dtype=self._autocast))
+            if self._precision == "tf32" and kind == "cuda":
+                for products in (torch.backends.cuda.matmul, torch.backends.cudnn.conv):
+                    held.callback(setattr, products, "fp32_precision", products.fp32_precision)
+                    products.fp32_precision = "tf32"
+            yield
 
     def _returned(self, own: dict[str, list[Any]], micro: list[list[torch.Tensor]], counts: list[float]) -> Any:
         """What the module returns, of the values that the ranks made."""

@@ -72,6 +72,8 @@ class Plan:
         a smaller estimate; None = not known. gap: how far the step is above it, a share.
     peaks, limits: [rank] bytes, estimated; what a device has less its reserve.
     cuts: indices of layers, each the last one before a cut. cut_modules: their names. rank_of_stage: [stage].
+    precision: fp32, tf32, bf16_amp or fp16_amp. recompute_except_last: whether the microbatch that a stage runs forward last is
+        recomputed nowhere.
     capture: of a module, what was captured of it (pfeife.capture); else None.
     record: every figure of the table and the report, as case.json has it (configs/reference/results.md).
     """
@@ -88,6 +90,8 @@ class Plan:
         self.cut_modules: list[str] = self._one.cut_modules
         self.rank_of_stage: list[int] = self._one.rank_of_stage
         self.device_of_rank: list[int] = self._one.device_of_rank
+        self.precision: str = self._one.precision
+        self.recompute_except_last: bool = self._one.recompute_except_last
         self.peaks = np.array(self._one.peaks, dtype=np.int64)
         self.limits = np.array(self._one.limits, dtype=np.int64)
         self.bound: float | None = core.bound
@@ -268,14 +272,21 @@ def measure(
 
     from ._measure import measure as measured
 
-    types = {"fp32": None, "tf32": None, "bf16_amp": torch.bfloat16, "fp16_amp": torch.float16}
-    if precision not in types:
-        raise _core.ConfigError(f"precision: unknown word {precision!r}; use {', '.join(types)}")
     how: dict[str, Any] = dict(loss=loss, batch_dims=batch_dims, microbatches=microbatches)
     taken = _captured(model, batch, **how) if _is_module(model) else model
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     options = compile if isinstance(compile, bool) else dict(compile)
-    return measured(taken, place, options, types[precision], repetitions)
+    return measured(taken, place, options, autocast_type(precision), repetitions)
+
+
+def autocast_type(precision: str) -> Any:
+    """The type that torch.autocast casts to; None where it does not cast."""
+    import torch
+
+    types = {"fp32": None, "tf32": None, "bf16_amp": torch.bfloat16, "fp16_amp": torch.float16}
+    if precision not in types:
+        raise _core.ConfigError(f"precision: unknown word {precision!r}; use {', '.join(types)}")
+    return types[precision]
 
 
 def _captured(model: Any, batch: Any, **given: Any) -> Any:

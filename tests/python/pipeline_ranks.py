@@ -16,6 +16,7 @@ import time
 import traceback
 import warnings
 import zlib
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -302,7 +303,7 @@ def autocast(context):
     found = {}
     for family in ("1f1b", "zb1p"):
         module = made("tied_gpt").float()
-        scaler = ShardedGradScaler("cpu", init_scale=1024.0, process_group=dist.group.WORLD)
+        scaler = context.scaler()
         plan = context.plan("tied_gpt", family, "float32")
         pipe = Pipeline(context.capture("tied_gpt", "float32").of(made("tied_gpt").float()), plan, scaler=scaler)
         batch = batch_of("tied_gpt", 8, 0)
@@ -325,6 +326,48 @@ def autocast(context):
         scaler.update()
         skipped = all(torch.equal(one, other) for one, other in zip(pipe.parameters(), before))
         found[f"skipped {family}"] = 0.0 if skipped and scaler.get_scale() == 512.0 else 1.0
+    return found
+
+
+def precision(context):
+    """A plan's precision is that of its forwards, without a word of the user's, who may say another or use torch.autocast."""
+    found = {}
+    batch = batch_of("tied_gpt", 8, 0)
+
+    def apart_from(pipe, cast, own):
+        """How far a step is from the plain module's, which is cast; own: the user's own torch.autocast around both."""
+        module = made("tied_gpt").float()
+        with own:
+            loss = pipe.step(*batch)
+        with cast:
+            parts = [module(*part) * 0.25 for part in context.capture("tied_gpt").split(batch, pipe.microbatches)]
+        for part in parts:
+            part.backward()
+        far = max(difference(loss, sum(parts).detach()), apart(pipe, module))
+        with own:
+            return max(far, max(pipe.check(*batch).gradients.values()))
+
+    half, fp16 = (partial(torch.autocast, "cpu", dtype) for dtype in (torch.bfloat16, torch.float16))
+    as_it_is = contextlib.nullcontext
+    plan = context.plan("tied_gpt", "1f1b", "float32", precision="bf16_amp")
+
+    def pipe(**how):
+        return Pipeline(context.capture("tied_gpt", "float32").of(made("tied_gpt").float()), plan, **how)
+
+    found["fp32 planned"] = apart_from(pipe(), half(), as_it_is())
+    found["fp32 said"] = apart_from(pipe(precision="fp32"), as_it_is(), as_it_is())
+    found["fp32 own"] = apart_from(pipe(), fp16(), fp16())
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        other = pipe(precision="fp16_amp")
+        tf32 = pipe(precision="tf32")
+    found["fp32 fp16"] = apart_from(other, fp16(), as_it_is())
+    found["warned"] = 0.0 if sum("fp16_amp without a scaler" in str(one.message) for one in said) == 1 else 1.0
+    matmul = torch.backends.cuda.matmul
+    before, tf32.device = matmul.fp32_precision, torch.device("cuda")
+    with tf32.cast():
+        during = matmul.fp32_precision
+    found["tf32"] = 0.0 if during == "tf32" != before == matmul.fp32_precision else 1.0
     return found
 
 
@@ -618,7 +661,7 @@ class Labels(nn.Module):
 
 
 ALSO = {
-    2: (accumulation, another_plan, meta_device, autocast, loss_weight, checked, compiled)
+    2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, checked, compiled)
     + ((from_a_module, outputs) if hasattr(pfeife, "capture") else ()),
     4: (replicas, sharded, refused, dies),
 }
@@ -647,6 +690,9 @@ class Context:
         if key not in self.plans:
             self.plans[key] = planned(self.capture(model, dtype), family, ranks, 2 * ranks, **how)
         return self.plans[key]
+
+    def scaler(self):
+        return ShardedGradScaler("cpu", init_scale=1024.0, process_group=dist.group.WORLD)
 
     def pipe(self, model, family):
         plan = self.plan(model, family)
