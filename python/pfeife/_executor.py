@@ -184,7 +184,7 @@ class Executor:
         if self.clock:
             self._began = self.clock()
         tape: list[Any] | None = [] if (action.stage, m) in self._split else None
-        self._moment.at(m, tape)
+        self._moment.at(m, tape, recomputes=m != stage.kept)
         module = stage.module if self._training else stage.evaluation
         if stage.written and self._training:
             written = [(one, one.clone()) for one in stage.written]

@@ -48,6 +48,7 @@ class Moment:
         self.seed = seed
         self.step = 0
         self.tape: list[tuple[Any, torch.Tensor]] | None = None
+        self.recomputes = True  # what is planned so
         self._base = 0
         if device.type == "cpu":
             self.generator = torch.default_generator
@@ -56,9 +57,10 @@ class Moment:
             of_device.init()
             self.generator = of_device.default_generators[device.index or 0]
 
-    def at(self, microbatch: int, tape: list[tuple[Any, torch.Tensor]] | None = None) -> None:
+    def at(self, microbatch: int, tape: list[tuple[Any, torch.Tensor]] | None = None, *, recomputes: bool = True) -> None:
         self._base = hash((self.seed, self.step, microbatch))
         self.tape = tape
+        self.recomputes = recomputes
 
     def draw(self, salt: int) -> None:
         self.generator.manual_seed(hash((self._base, salt)) & MASK)
@@ -146,6 +148,8 @@ class Again(nn.Module):
         self._moment = moment
 
     def forward(self, *args: Any) -> Any:
+        if not self._moment.recomputes:
+            return self.inner(*args)
         tape = self._moment.tape
         buffers = [self.inner.get_buffer(name) for name in self._written]
         before = [one.clone() for one in buffers]

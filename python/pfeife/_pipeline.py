@@ -163,7 +163,9 @@ class Pipeline:
         self.stages: dict[int, Stage] = {}
         for stage in own:
             split = any(one.kind == "I" and one.stage == stage for one in self._row) and not self._compile
-            self.stages[stage] = Stage(program, stage, said[stage], blocks, self.device, self._moment, split=split)
+            last = [one.microbatch for one in self._row if one.kind == "F" and one.stage == stage][-1]
+            kept = last if plan.recompute_except_last else None
+            self.stages[stage] = Stage(program, stage, said[stage], blocks, self.device, self._moment, split=split, kept=kept)
         self._executor = Executor(self.stages, self._rank_of, self.rank, self._messages, self._moment)
         if self._shard is not None:
             self._sharded()

@@ -244,7 +244,7 @@ class Program:
 class Stage:
     """One of this rank's stages. sources, targets: by the stage at the other end, which inputs come from there, and which
     results go there. leaves: (input, input of the model). loss: which result it is. returned: which results of `evaluation` the
-    module returns."""
+    module returns. kept: the microbatch that is not computed again."""
 
     def __init__(
         self,
@@ -256,7 +256,9 @@ class Stage:
         moment: Moment,
         *,
         split: bool,
+        kept: int | None = None,
     ):
+        self.kept = kept
         nodes = program.nodes[number]
         names = {node.name for node in nodes}
         self.inputs = program.read(nodes)

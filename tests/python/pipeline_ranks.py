@@ -30,7 +30,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import pfeife
 from pfeife._pipeline import Pipeline
 from pfeife._check import Draws
-from pfeife._operators import Moment
+from pfeife._operators import Again, Moment
 
 SEED = 7
 CLUSTER = dict(memory="1 GiB", peak={"fp32": "1 TFLOP/s"}, gemm_efficiency={"fp32": [["0.001 GFLOP", 1]]}, memory_bandwidth="100 GB/s")
@@ -157,11 +157,17 @@ def schedule_of(family, ranks, microbatches):
     return pfeife.schedule(family, ranks=ranks, microbatches=microbatches, stages_per_rank=stages)
 
 
-def planned(capture, family, ranks, microbatches, **more):
+def planned(capture, family, ranks, microbatches, memory=CLUSTER["memory"], **more):
     """A plan of that family, cut into equal numbers of layers, in the midst of blocks."""
+    if more.get("recompute") == "blocks" and memory == CLUSTER["memory"]:
+        # Blocks are computed again where there is no room.
+        peaks = planned(capture, family, ranks, microbatches, **{**more, "recompute": "none", "recompute_except_last": False}).peaks
+        plan = planned(capture, family, ranks, microbatches, f"{int(0.9 * max(peaks))} B", allocator="none", **more)
+        assert plan.recomputed_blocks or any(stage["recomputed"] for stage in plan.stages), (family, peaks)
+        return plan
     schedule = schedule_of(family, ranks, microbatches)
     stages = 1 + max(int(stage) for row in schedule.cells for cell in row for stage in re.findall(r"(\d+)F", cell))
-    model, cluster = pfeife.model(capture.archive), pfeife.uniform_cluster(ranks, **CLUSTER)
+    model, cluster = pfeife.model(capture.archive), pfeife.uniform_cluster(ranks, **{**CLUSTER, "memory": memory})
     common = dict(devices=ranks, microbatches=microbatches, engines=["estimate"], baselines=[])
     pricer = pfeife.Pricer(model, cluster, **common, cuts_at="layers")
     allowed = [i for i, (_, may) in enumerate(pricer.layers[:-1]) if may]
@@ -413,6 +419,24 @@ def checked(context):
     return found
 
 
+def except_last(context):
+    """Of the microbatch that a stage runs forward last, nothing is computed again."""
+    found = {}
+    batch = batch_of("dropout_gpt", 8, 0)
+    for family, recompute in (("1f1b", "full"), ("zbv", "blocks")):
+        plan = context.plan("dropout_gpt", family, recompute=recompute, recompute_except_last=True)
+        pipe = Pipeline(context.capture("dropout_gpt").of(made("dropout_gpt")), plan, seed=SEED)
+        again = [one for stage in pipe.stages.values() for one in stage.module.modules() if isinstance(one, Again)]
+        ran = []
+        for one in again:
+            one.inner.register_forward_pre_hook(lambda inner, _: ran.append(inner))
+        pipe.step(*batch)
+        twice = {2 * pipe.microbatches - 1}
+        found[f"ran {family}"] = 0.0 if {ran.count(one.inner) for one in again} <= twice else 1.0
+        found[f"gradients {family}"] = max(pipe.check(*batch).gradients.values())
+    return found
+
+
 def compiled(context):
     found = {}
     for family in ("1f1b", "zb1p"):
@@ -661,7 +685,7 @@ class Labels(nn.Module):
 
 
 ALSO = {
-    2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, checked, compiled)
+    2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, checked, except_last, compiled)
     + ((from_a_module, outputs) if hasattr(pfeife, "capture") else ()),
     4: (replicas, sharded, refused, dies),
 }
