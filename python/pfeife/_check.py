@@ -52,9 +52,9 @@ def check(pipe: Any, args: Any, kwargs: Any) -> Checked:
     """As Pipeline.check."""
     if pipe.replicas:
         raise ConfigError("check() compares one pipeline on its own batch: make one without replicas")
-    program: Program = pipe._program
+    program: Program = pipe.program
     before = {name: one.grad for name, one in pipe.named_parameters().items()}
-    step = pipe._moment.step
+    step = pipe.moment.step
     whole = _whole(pipe)
     buffers = {name: program.tensor(name).clone() for name in pipe.names if name not in before}
     for one in pipe.parameters():
@@ -62,24 +62,24 @@ def check(pipe: Any, args: Any, kwargs: Any) -> Checked:
     scale, pipe._executor.scale = pipe._executor.scale, None
     loss = pipe.step(*args, **kwargs)
     own = {name: one.grad for name, one in pipe.named_parameters().items()}
-    pipe._executor.scale, pipe._moment.step = scale, step
+    pipe._executor.scale, pipe.moment.step = scale, step
     leaves = pipe.capture.leaves(*args, **kwargs)
     micro = pipe.capture.split(leaves, pipe.microbatches)
     plain = own_module = getattr(pipe.capture, "whole", None)
     if plain is None:
         plain = program.assemble(
-            [node for node in program.graph.nodes if node.op == "call_function"], program.outputs[:1], pipe.device, pipe._moment
+            [node for node in program.graph.nodes if node.op == "call_function"], program.outputs[:1], pipe.device, pipe.moment
         )
         named = {one: whole[name] for name in whole for one in program.placeholders([name])}
         inputs = [program.inputs.index(one) for one in program.inputs if one.users]
     else:
         named, inputs = whole, list(range(len(leaves)))
     plain_loss = 0.0
-    with pipe._moment.kept():
+    with pipe.moment.kept():
         for m, (part, share) in enumerate(zip(micro, pipe._counts(leaves, micro))):
             given = [part[i].to(pipe.device) for i in inputs]
-            pipe._moment.at(m)
-            with pipe.cast(), contextlib.nullcontext() if plain is not own_module else Draws(program, pipe._moment, m):
+            pipe.moment.at(m)
+            with pipe.cast(), contextlib.nullcontext() if plain is not own_module else Draws(program, pipe.moment, m):
                 made = torch.func.functional_call(plain, named, tuple(given))
                 made = made["loss"] if isinstance(made, dict) else made[0] if isinstance(made, tuple) else made
             if share:
@@ -105,7 +105,7 @@ def _apart(one: torch.Tensor | None, other: torch.Tensor | None) -> float:
 
 def _whole(pipe: Any) -> dict[str, torch.Tensor]:
     """Copies of the parameters and buffers of all ranks."""
-    program: Program = pipe._program
+    program: Program = pipe.program
     first_of: dict[str, int] = {}
     for rank, names in enumerate(pipe._messages.all(pipe.names)):
         for name in names:

@@ -16,7 +16,7 @@ from torch.autograd.graph import get_gradient_edge
 
 from ._core import ConfigError
 from ._messages import Arriving, Messages
-from ._operators import Moment, copied
+from ._operators import Moment
 from ._stages import Stage
 
 CELL = re.compile(r"(\d+)([A-Z_]+?)(\d*)(?:[<>](\d+))?")
@@ -185,16 +185,7 @@ class Executor:
             self._began = self.clock()
         tape: list[Any] | None = [] if (action.stage, m) in self._split else None
         self._moment.at(m, tape, recomputes=m != stage.kept)
-        module = stage.module if self._training else stage.evaluation
-        if stage.written and self._training:
-            written = [(one, one.clone()) for one in stage.written]
-            with copied(stage.holder, written):
-                given = module(*inputs)
-            with torch.no_grad():
-                for buffer, copy in written:
-                    buffer.copy_(copy)
-        else:
-            given = module(*inputs)
+        given = stage.forward(inputs) if self._training else stage.evaluation(*inputs)
         for target, places in stage.targets.items():
             self._values[action.stage, target, m] = [given[i] for i in places]
         if self.returned is not None:

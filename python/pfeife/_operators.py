@@ -49,7 +49,7 @@ class Moment:
         self.step = 0
         self.tape: list[tuple[Any, torch.Tensor]] | None = None
         self.recomputes = True  # what is planned so
-        self._base = 0
+        self.base = 0
         if device.type == "cpu":
             self.generator = torch.default_generator
         else:
@@ -58,12 +58,12 @@ class Moment:
             self.generator = of_device.default_generators[device.index or 0]
 
     def at(self, microbatch: int, tape: list[tuple[Any, torch.Tensor]] | None = None, *, recomputes: bool = True) -> None:
-        self._base = hash((self.seed, self.step, microbatch))
+        self.base = hash((self.seed, self.step, microbatch))
         self.tape = tape
         self.recomputes = recomputes
 
     def draw(self, salt: int) -> None:
-        self.generator.manual_seed(hash((self._base, salt)) & MASK)
+        self.generator.manual_seed(hash((self.base, salt)) & MASK)
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
@@ -153,13 +153,14 @@ class Again(nn.Module):
         tape = self._moment.tape
         buffers = [self.inner.get_buffer(name) for name in self._written]
         before = [one.clone() for one in buffers]
-        first = True
+        first, moment = True, self._moment.base
 
         def run(anchor: torch.Tensor, *args: Any) -> Any:
             nonlocal first
             if first:
                 first = False
                 return self.inner(*args)
+            self._moment.base = moment
             now = [self.inner.get_buffer(name) for name in self._written]
             with copied(self.inner, [(one, copy.clone()) for one, copy in zip(now, before)]):
                 return self.inner(*args)

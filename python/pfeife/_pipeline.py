@@ -94,7 +94,7 @@ class Pipeline:
         self._loss_type: torch.dtype | None = None
         self._forms: dict[Any, Any] = {}  # of returned values
         self._ties: list[tuple[torch.Tensor, Messages]] = []
-        self._moment = Moment(hash((seed, self._replica)) if self.replicas else seed, self.device)
+        self.moment = Moment(hash((seed, self._replica)) if self.replicas else seed, self.device)
         self._messages = Messages(dist.get_process_group_ranks(self.group), self.device, timeout)
         self._across: Any = None
         if self.replicas:
@@ -116,7 +116,7 @@ class Pipeline:
         self._ties = self._tied()
         if self.replicas and self._shard is None:
             for name in self.names:
-                tensor = self._program.tensor(name)
+                tensor = self.program.tensor(name)
                 tensor.data.copy_(self._across.first(tensor))
 
     def _build(self) -> None:
@@ -139,13 +139,13 @@ class Pipeline:
         if wrong := plan.schedule.violations("rank", blocking=True):
             raise ConfigError(f"the schedule cannot run where transfers hold their rank; lower it again:\n{wrong}")
         rows = [actions(row) for row in cells]
-        self._row = rows[self.rank]
-        self._forward_row = [one for one in self._row if one.kind in ("F", "SEND_F", "RECV_F")]
+        self.row = rows[self.rank]
+        self._forward_row = [one for one in self.row if one.kind in ("F", "SEND_F", "RECV_F")]
         self.microbatches = 1 + max(one.microbatch for row in rows for one in row)
         said = plan.stages
         self._rank_of = [stage["rank"] for stage in said]
         table = self.module if isinstance(self.module, nn.Module) else None
-        self._program = program = Program(
+        self.program = program = Program(
             self.capture,
             dict(table.named_parameters(remove_duplicate=False)) if table else self.capture.parameters,
             dict(table.named_buffers(remove_duplicate=False)) if table else self.capture.buffers,
@@ -162,11 +162,11 @@ class Pipeline:
         blocks = [set(block) for block in plan.recomputed_blocks]
         self.stages: dict[int, Stage] = {}
         for stage in own:
-            split = any(one.kind == "I" and one.stage == stage for one in self._row) and not self._compile
-            last = [one.microbatch for one in self._row if one.kind == "F" and one.stage == stage][-1]
+            split = any(one.kind == "I" and one.stage == stage for one in self.row) and not self._compile
+            last = [one.microbatch for one in self.row if one.kind == "F" and one.stage == stage][-1]
             kept = last if plan.recompute_except_last else None
-            self.stages[stage] = Stage(program, stage, said[stage], blocks, self.device, self._moment, split=split, kept=kept)
-        self._executor = Executor(self.stages, self._rank_of, self.rank, self._messages, self._moment)
+            self.stages[stage] = Stage(program, stage, said[stage], blocks, self.device, self.moment, split=split, kept=kept)
+        self._executor = Executor(self.stages, self._rank_of, self.rank, self._messages, self.moment)
         if self._shard is not None:
             self._sharded()
         if self._compile:
@@ -184,24 +184,24 @@ class Pipeline:
             tensor.data = tensor.data.to(self.device)
 
     def _sharded(self) -> None:
-        if any(one.kind == "I" for one in self._row):
+        if any(one.kind == "I" for one in self.row):
             raise ConfigError(
                 "FSDP2 gathers weights and sums gradients in hooks of whole backwards, which I and W are not: plan for families "
                 "without them (1f1b, interleaved_1f1b, looped, gpipe), or use replicas"
             )
-        state = [self._program.state(nodes) for nodes in self._program.nodes]
+        state = [self.program.state(nodes) for nodes in self.program.nodes]
         for name in self.names:
-            if isinstance(self._program.tensor(name), nn.Parameter) and sum(name in names for names in state) > 1:
+            if isinstance(self.program.tensor(name), nn.Parameter) and sum(name in names for names in state) > 1:
                 raise ConfigError(f"{name} is a parameter of several stages, which FSDP2 cannot shard: use replicas")
         for stage in self.stages.values():
-            stage.shard(self._shard, self._program)
+            stage.shard(self._shard, self.program)
         if isinstance(self.module, nn.Module):
             for name, parameter in self.named_parameters().items():
                 owner, _, leaf = name.rpartition(".")
                 self.module.get_submodule(owner)._parameters[leaf] = parameter
 
     def _compiled(self, how: Mapping[str, Any]) -> None:
-        if any(one.kind == "I" for one in self._row):
+        if any(one.kind == "I" for one in self.row):
             warnings.warn(
                 "torch.compile makes gradients of inputs and of weights together: I is a whole backward, and W is empty. "
                 "Families without I and W lose nothing",
@@ -216,12 +216,12 @@ class Pipeline:
         """(parameter, the ranks that hold it), in the same order on every rank; equal to the first rank's from now on."""
         holders: dict[str, set[int]] = {}
         for stage, rank in enumerate(self._rank_of):
-            for name in self._program.state(self._program.nodes[stage]):
+            for name in self.program.state(self.program.nodes[stage]):
                 holders.setdefault(name, set()).add(rank)
         ties = []
         groups: dict[tuple[int, ...], Messages] = {}
         for name, ranks in holders.items():
-            tensor, of = self._program.tensor(name), tuple(sorted(ranks))
+            tensor, of = self.program.tensor(name), tuple(sorted(ranks))
             if isinstance(tensor, nn.Parameter) and len(of) > 1 and self.rank in of:
                 if of not in groups:
                     world = [dist.get_global_rank(self.group, rank) for rank in of]
@@ -283,13 +283,13 @@ class Pipeline:
         if self.replicas and self._shard is None and self._synced:
             tied = {id(tie) for tie, _ in self._ties}
             for number, stage in self.stages.items():
-                last = max(i for i, action in enumerate(self._row) if action.stage == number and action.kind in "BIW")
+                last = max(i for i, action in enumerate(self.row) if action.stage == number and action.kind in "BIW")
                 untied = [one for one in stage.trained if id(one) not in tied]
                 after[last] = lambda untied=untied: self._sum_replicas(untied, under_way)  # type: ignore[misc]
         if self._scaler is not None:
             self._scaler.scale(torch.ones((), device=self.device))  # which makes the scale on ranks without a loss, too
-        loss = self._run(self._row, args, kwargs, True, after)
-        self._moment.step += 1
+        loss = self._run(self.row, args, kwargs, True, after)
+        self.moment.step += 1
         if self._synced:
             with self._failing("sums of gradients"):
                 self._sum_ties()
@@ -347,13 +347,13 @@ class Pipeline:
         micro = self.capture.split(leaves, self.microbatches)
         with self._failing(lambda: str(self._executor.action)):
             counts = self._counts(leaves, micro)
-            with self._moment.kept(), self.cast():
+            with self.moment.kept(), self.cast():
                 loss = self._executor.run(row, micro, counts, training, after)
             torch.clear_autocast_cache()  # casts of weights that change
             if self._executor.returned is not None:
                 return self._returned(self._executor.returned, micro, counts)
             if self._loss_type is None:
-                self._loss_type = self._messages.all(loss.dtype)[self._rank_of[self._program.loss_stage]]
+                self._loss_type = self._messages.all(loss.dtype)[self._rank_of[self.program.loss_stage]]
             loss = self._messages.sum(loss.to(self._loss_type))
             return self._across.sum(loss) if self.replicas else loss
 
@@ -376,7 +376,7 @@ class Pipeline:
         if alike not in self._forms:
             forms = {name: [(one.dtype, one.shape) if isinstance(one, torch.Tensor) else one for one in of] for name, of in own.items()}
             self._forms[alike] = self._messages.all(forms)
-        names = [one.name for one in self._program.inputs]
+        names = [one.name for one in self.program.inputs]
         parts: list[dict[str, Any]] = [{name: one.to(self.device) for name, one in zip(names, part)} for part in micro]
         for rank, forms in enumerate(self._forms[alike]):
             for name, of in forms.items():
@@ -387,15 +387,8 @@ class Pipeline:
         return self.capture.outputs.made(parts, [count / sum(counts) for count in counts])
 
     def _counts(self, leaves: list[torch.Tensor], micro: list[list[torch.Tensor]]) -> list[float]:
-        """[microbatch] How much of the step's loss is its own, over all replicas: of the samples, or of the weight that the module
-        names."""
-        weigh = self._program.loss_weight
-        if weigh is not None:
-            counts = [float(weigh(part)) for part in micro]
-        else:
-            split = (i for i, leaf in enumerate(leaves) if sum(part[i].numel() for part in micro) == leaf.numel())
-            i = next(split, None)
-            counts = [1.0 if i is None else float(part[i].numel()) for part in micro]
+        """[microbatch] How much of the step's loss is its own, over all replicas."""
+        counts = self.program.counts(leaves, micro)
         total = torch.tensor(sum(counts), dtype=torch.float64)
         if self.replicas:
             total = self._across.sum(total.to(self.device))
@@ -420,7 +413,7 @@ class Pipeline:
 
     def named_parameters(self) -> dict[str, nn.Parameter]:
         """This rank's, by their names in the module; a tied one by its first name."""
-        tensors = {name: self._program.tensor(name) for name in self.names}
+        tensors = {name: self.program.tensor(name) for name in self.names}
         return {name: one for name, one in tensors.items() if isinstance(one, nn.Parameter)}
 
     def parameters(self) -> list[nn.Parameter]:
@@ -430,9 +423,9 @@ class Pipeline:
     def state_dict(self) -> dict[str, torch.Tensor]:
         """This rank's parameters and buffers, by the names of the unsplit module, all of those of tied ones; rank 0 has those,
         too, that no stage uses. torch.distributed.checkpoint makes one checkpoint of those of all ranks."""
-        kept = self.module.state_dict(keep_vars=True) if self.module is not None else self._program.tensors()
-        used = {id(self._program.tensor(name)) for name in self.names}
-        of_stages = {id(self._program.tensor(n)) for nodes in self._program.nodes for n in self._program.state(nodes)}
+        kept = self.module.state_dict(keep_vars=True) if self.module is not None else self.program.tensors()
+        used = {id(self.program.tensor(name)) for name in self.names}
+        of_stages = {id(self.program.tensor(n)) for nodes in self.program.nodes for n in self.program.state(nodes)}
         return {
             name: one.detach()
             for name, one in kept.items()

@@ -183,6 +183,18 @@ class Plan:
                 (Path(folder) / name).write_bytes(content)
         return Exported(files[0][1].decode("utf-8", "replace"), lost, dict(files))
 
+    def to_torch(self, model: Any = None, device: Any = "cpu", group: Any = None, **how: Any) -> tuple[list[Any], Any]:
+        """The plan for torch.distributed.pipelining, on this rank: its PipelineStages, and their schedule.
+
+        model, device, group, how: as of Pipeline; model absent, the one that was planned. schedule.step(**batch, losses=losses)
+        takes the whole batch on every rank, of the size that was planned, and adds to gradients what Pipeline.step() does; on
+        the rank of the last stage the losses add up to that of the step. Cuts may lie anywhere.
+        Errors: ConfigError with the reason why torch cannot run the plan.
+        """
+        from ._torch import to_torch
+
+        return to_torch(self.capture if model is None else model, self, device, group, how)
+
     def certify(self, threads: int | None = None) -> Judgement:
         """Has the proof of the bound checked. Errors: ConfigError, also where there is none."""
         with tempfile.TemporaryDirectory() as folder:

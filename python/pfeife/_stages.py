@@ -17,7 +17,7 @@ from torch import fx, nn
 from torch.utils._pytree import tree_unflatten
 
 from ._core import ConfigError
-from ._operators import ACTIVATIONS, Again, Moment, deferred, drawn, draws, in_evaluation, writes_state
+from ._operators import ACTIVATIONS, Again, Moment, copied, deferred, drawn, draws, in_evaluation, writes_state
 
 
 class Program:
@@ -104,6 +104,14 @@ class Program:
             return weight
 
         return weigh
+
+    def counts(self, leaves: Sequence[torch.Tensor], micro: Sequence[Sequence[torch.Tensor]]) -> list[float]:
+        """[microbatch] How much its loss counts: its samples, or the weight that the module names."""
+        if self.loss_weight is not None:
+            return [float(self.loss_weight(part)) for part in micro]
+        split = (i for i, leaf in enumerate(leaves) if sum(part[i].numel() for part in micro) == leaf.numel())
+        i = next(split, None)
+        return [1.0 if i is None else float(part[i].numel()) for part in micro]
 
     def _completed(self, asked: Sequence[fx.Node], of_all: set[fx.Node]) -> list[fx.Node]:
         """With what no plan names: parts of results, sizes."""
@@ -282,6 +290,18 @@ class Stage:
         self.evaluation: Any = program.assemble(nodes, give + returned, device, moment, training=False)
         self.holder: nn.Module = self.module  # of the buffers that it writes
         self.trained = [one for one in self.module.parameters() if one.requires_grad]
+
+    def forward(self, inputs: Sequence[Any]) -> Any:
+        """Of a microbatch in training, whose backward reads the buffers as they are now."""
+        if not self.written:
+            return self.module(*inputs)
+        written = [(one, one.clone()) for one in self.written]
+        with copied(self.holder, written):
+            given = self.module(*inputs)
+        with torch.no_grad():
+            for buffer, copy in written:
+                buffer.copy_(copy)
+        return given
 
     def shard(self, mesh: Any, program: Program) -> None:
         """Each rank of the mesh keeps a part of every parameter and its gradient, whole while it computes (FSDP2)."""

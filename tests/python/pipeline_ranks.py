@@ -107,6 +107,20 @@ class Convolutions(nn.Module):
         return F.cross_entropy(self.last(x.mean((2, 3))), y)
 
 
+class Chain(nn.Module):
+    """Residual blocks with dropout, one after the other."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(8))
+        self.last = nn.Linear(8, 3)
+
+    def forward(self, x, y):
+        for layer in self.layers:
+            x = x + F.dropout(torch.tanh(layer(x)), 0.2, self.training)
+        return F.cross_entropy(self.last(x), y)
+
+
 def skips(samples, generator):
     return torch.randn(samples, 8, generator=generator, dtype=torch.float64), torch.randint(3, (samples,), generator=generator)
 
@@ -124,6 +138,7 @@ MODELS = {
     "tied_gpt": (TinyGPT, tokens),
     "batch_norm": (Convolutions, images),
     "dropout_gpt": (lambda: TinyGPT(dropout=0.2), tokens),
+    "chain": (Chain, skips),
 }
 
 
@@ -437,6 +452,42 @@ def except_last(context):
     return found
 
 
+def on_torch(context):
+    """torch.distributed.pipelining runs the plans that it can, with the gradients of a pipeline; others are refused."""
+    found = {}
+    ran = (("1f1b", "chain", {}), ("interleaved_1f1b", "batch_norm", {}), ("1f1b", "chain", dict(recompute="full")), ("zbv", "batch_norm", {}))
+    for family, model, how in ran:
+        plan = context.plan(model, family, **how)
+        batch = batch_of(model, 16, 0)
+        pipe = Pipeline(context.capture(model).of(made(model)), plan, seed=SEED)
+        loss = pipe.step(*batch)
+        own = made(model)
+        stages, schedule = plan.to_torch(context.capture(model).of(own), seed=SEED)
+        losses = []
+        schedule.step(*batch, losses=losses)
+        name = " ".join([family, *how])
+        if losses:
+            found[f"loss {name}"] = difference(sum(losses), loss)
+        wanted = {key: one.grad for key, one in pipe.named_parameters().items()}
+        found[f"gradients {name}"] = max(difference(dict(own.named_parameters())[key].grad, one) for key, one in wanted.items())
+        buffers = [(key, one) for key, one in pipe.state_dict().items() if key not in wanted]
+        found[f"buffers {name}"] = max([difference(own.state_dict()[key].double(), one.double()) for key, one in buffers], default=0.0)
+        held = sum(one.numel() for stage in stages for one in stage.submod.parameters())
+        found[f"parameters {name}"] = 0.0 if held == sum(one.numel() for one in pipe.parameters()) else 1.0
+    try:
+        schedule.step(*batch_of("batch_norm", 8, 0))
+        found["another size"] = 1.0
+    except pfeife.ConfigError as error:
+        found["another size"] = 0.0 if "drop_last" in str(error) else str(error)
+    for model, family, words in (("tied_gpt", "1f1b", "shared by stages"), ("chain", "zb1p", "I and W")):
+        try:
+            context.plan(model, family).to_torch(context.capture(model).of(made(model)))
+            found[f"refused {model}"] = 1.0
+        except pfeife.ConfigError as error:
+            found[f"refused {model}"] = 0.0 if words in str(error) else str(error)
+    return found
+
+
 def compiled(context):
     found = {}
     for family in ("1f1b", "zb1p"):
@@ -685,7 +736,7 @@ class Labels(nn.Module):
 
 
 ALSO = {
-    2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, checked, except_last, compiled)
+    2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, checked, except_last, on_torch, compiled)
     + ((from_a_module, outputs) if hasattr(pfeife, "capture") else ()),
     4: (replicas, sharded, refused, dies),
 }
@@ -726,7 +777,7 @@ class Context:
 def cases(ranks):
     """By name the model, and what its plan is made of; or a function."""
     found = {}
-    for model in MODELS if ranks == 2 else ("skips", "dropout_gpt"):
+    for model in ("skips", "tied_gpt", "batch_norm", "dropout_gpt") if ranks == 2 else ("skips", "dropout_gpt"):
         for family in pfeife.families():
             found[f"{model}-{family}"] = model, dict(family=family)
     for family in ("1f1b", "zb1p", "dualpipev"):

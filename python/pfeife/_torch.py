@@ -1,0 +1,120 @@
+"""A plan on the runtime of torch.distributed.pipelining: its own order of actions and messages, stages of any cut.
+
+What torch cannot run is refused with the reason. torch sends values to the next stage only, of one size, and gives each stage's
+module what the one before gave; the model's inputs are read from the whole batch, which every rank has.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining.schedules import _Action, _PipelineScheduleRuntime
+
+from ._core import ConfigError
+from ._pipeline import Pipeline
+
+
+class Fed(nn.Module):
+    """A stage as torch calls it: takes what the one before gave, and gives what the next one takes, or the loss."""
+
+    def __init__(self, pipe: Pipeline, number: int, forms: tuple[torch.Tensor, ...]):
+        super().__init__()
+        self.forms = forms
+        self.pipe, self.stage = [pipe], pipe.stages[number]  # in a list: it is no module of this one's
+        self.module = self.stage.module
+        self.before = self.stage.sources.get(number - 1, [])
+        self.behind = self.stage.targets.get(number + 1, [])
+        self.order = [one.microbatch for one in pipe.row if one.kind == "F" and one.stage == number]
+        self.micro: list[list[torch.Tensor]] = []
+        self.ran = 0
+
+    def forward(self, *received: torch.Tensor) -> Any:
+        pipe, stage = self.pipe[0], self.stage
+        m = self.order[self.ran % len(self.order)]
+        self.ran += 1
+        inputs: list[Any] = [None] * len(stage.inputs)
+        for i, leaf in stage.leaves:
+            inputs[i] = self.micro[m][leaf].to(pipe.device, non_blocking=True)
+        for i, value in zip(self.before, received):
+            inputs[i] = value
+        pipe.moment.at(m, recomputes=m != stage.kept)
+        with pipe.cast():
+            given = stage.forward(inputs)
+        if stage.loss is not None:
+            return given[stage.loss]
+        return tuple(given[i].to(one.dtype) for i, one in zip(self.behind, self.forms))  # wider than autocast's, as torch was told
+
+
+class Schedule(_PipelineScheduleRuntime):
+    """Of the plan's rows. step() takes a batch as Pipeline.step() does."""
+
+    def __init__(self, pipe: Pipeline, stages: list[PipelineStage], rows: dict[int, list[Any]]):
+        super().__init__(stages, pipe.microbatches, loss_fn=lambda loss, share: loss * share.to(loss)[0], scale_grads=False)
+        self.pipe = pipe
+        self.stage_index_to_group_rank = dict(enumerate(pipe.plan.rank_of_stage))
+        for stage in stages:
+            stage.stage_index_to_group_rank = self.stage_index_to_group_rank
+        self._prepare_schedule_with_comms(rows, format="compute_comms")
+
+    def step(self, *args: Any, target: Any = None, losses: list[Any] | None = None, return_outputs: bool = False, **kwargs: Any) -> None:
+        leaves = self.pipe.capture.leaves(*args, **kwargs)
+        micro = self.pipe.capture.split(leaves, self.pipe.microbatches)
+        planned = [form(one).shape for one in self.pipe.program.inputs]
+        for m, part in enumerate(micro):
+            if (found := [one.shape for one in part]) != planned:
+                raise ConfigError(
+                    f"microbatch {m} has inputs of {[list(one) for one in found]}, and torch's buffers are for the planned "
+                    f"{[list(one) for one in planned]}; leave other batches out (DataLoader: drop_last=True), or use pfeife.Pipeline"
+                )
+        counts = self.pipe.program.counts(leaves, micro)
+        for stage in self._stages:
+            stage.submod.micro, stage.submod.ran = micro, 0
+        shares = torch.tensor(counts, dtype=torch.float64) / sum(counts)
+        with self.pipe.moment.kept():
+            super().step(target=shares, losses=losses, return_outputs=False)
+        self.pipe.moment.step += 1
+
+
+def to_torch(model: Any, plan: Any, device: Any, group: Any, how: dict[str, Any]) -> tuple[list[PipelineStage], Schedule]:
+    """As Plan.to_torch."""
+    exported = plan.export("torch").files
+    said = json.loads(exported["split_points.json"])
+    pipe = Pipeline(model, plan, device, group, **how)
+    if why := said["schedule_why_not"] or refusal(pipe):
+        raise ConfigError(f"torch.distributed.pipelining cannot run this plan: {why}. pfeife.Pipeline can")
+    total = len(plan.rank_of_stage)
+    stages = []
+    for number in pipe.stages:
+        gives = pipe.program.crossings.get((number, number + 1)) or pipe.program.outputs[:1]
+        takes = pipe.program.crossings.get((number - 1, number), [])
+        shapes = [tuple(form(one) for one in values) for values in (takes, gives)]
+        stages.append(PipelineStage(Fed(pipe, number, shapes[1]), number, total, pipe.device, shapes[0], shapes[1], pipe.group))
+    ranks = plan.rank_of_stage
+    if any(a == b for a, b in zip(ranks, ranks[1:])):
+        for stage in stages:  # torch greets a neighbour on the same rank, which gloo refuses
+            stage._get_init_p2p_neighbors_ops = list
+    rows = exported[said["schedule"]].decode().splitlines()
+    return stages, Schedule(pipe, stages, {rank: [_Action.from_str(cell) for cell in row.split(",")] for rank, row in enumerate(rows)})
+
+
+def refusal(pipe: Pipeline) -> str:
+    """What is against it in the stages themselves."""
+    for (source, target), values in pipe.program.crossings.items():
+        for value in values:
+            made = value.meta["val"]
+            if target != source + 1:
+                return f"{value.name!r} of stage {source} is read in stage {target}, and torch sends to the next stage only"
+            if not isinstance(made, torch.Tensor) or not made.is_floating_point():
+                return f"{value.name!r} crosses from stage {source}, and torch asks a gradient of all that it sends, which this has not"
+    return ""
+
+
+def form(value: Any) -> torch.Tensor:
+    """What torch is told of a microbatch's value."""
+    made = value.meta["val"]
+    sizes = [size.node.hint if isinstance(size, torch.SymInt) else size for size in made.shape]
+    return torch.empty(sizes, dtype=made.dtype, device="meta")
