@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 import zlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ._core import ConfigError
 from ._operators import Moment, draws
 from ._stages import Program
+from ._trace import _NUMBERS
 
 
 class Draws(TorchDispatchMode):
@@ -118,9 +120,6 @@ def _whole(pipe: Any) -> dict[str, torch.Tensor]:
     return copies
 
 
-_COLUMNS = ("rank", "peer", "stage", "microbatch", "posted", "start", "end", "launch")
-
-
 class Measured:
     """A step as it ran. step: ms. bubble: share of ranks x step that no F, B, I or W fills.
 
@@ -135,6 +134,19 @@ class Measured:
         span = int(events.end.max() - events.posted.min())
         self.step = span / 1e6
         self.bubble = 1 - int((events.end - events.start).sum()) / (ranks * span)
+
+    def of_cells(self, row: Sequence[str], rank: int, begin: int) -> list[dict[str, Any]]:
+        """The events of a rank's row, overlapped ones as one. begin: ns, of the step."""
+        own = {one["action"]: one for one in self.events[self.events["rank"] == rank]}
+        found = []
+        for cell in row:
+            parts = cell[1 : cell.index(")")].split(";") if cell.startswith("(") else [cell]
+            names = [name for name in parts if name in own]
+            if names:
+                starts, ends = ([int(own[name][which]) + begin for name in names] for which in ("start", "end"))
+                times = dict(posted=min(starts), start=min(starts), end=max(ends), launch=0)
+                found.append(dict(kind="compute", action=cell, rank=rank, peer=rank, **times))
+        return found
 
     def to_pandas(self) -> Any:
         """The events as a pandas.DataFrame."""
@@ -182,5 +194,5 @@ def trace(pipe: Any, args: Any, kwargs: Any) -> Measured:
     action, rank, stage, microbatch, turn, began, ended = (np.array(column) for column in zip(*found))
     arrays = [np.full(len(found), "compute", dtype="U10"), action]
     arrays += [rank, rank, stage, microbatch, turn, began, ended, np.zeros(len(found), dtype=np.int64)]
-    types = [("kind", "U10"), ("action", action.dtype.str), *((name, "i8") for name in _COLUMNS)]
+    types = [("kind", "U10"), ("action", action.dtype.str), *((name, "i8") for name in _NUMBERS)]
     return Measured(np.rec.fromarrays(arrays, dtype=types), dist.get_world_size(pipe.group))

@@ -21,7 +21,7 @@ from . import _config, _core
 from ._config import Asked, Cluster, PathLike, text_of
 from ._config import cluster as cluster_of
 from ._schedule import Schedule
-from ._trace import Trace
+from ._trace import Trace, write_chrome_trace
 
 Progress = Union[bool, Callable[[float], Any]]
 
@@ -43,6 +43,16 @@ class Judgement(NamedTuple):
 
     proven: bool  #: all that the plan says, of costs computed anew from its files
     text: str
+
+
+class Compared(NamedTuple):
+    """Why a run took other time than its plan."""
+
+    why: str  #: a sentence: how much longer, and to what most of it went
+    text: str  #: all that `pfeife-exp compare` says: losses of each rank, which add up, and errors of each kind of action
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class Exported(NamedTuple):
@@ -182,6 +192,38 @@ class Plan:
             for name, content in files:
                 (Path(folder) / name).write_bytes(content)
         return Exported(files[0][1].decode("utf-8", "replace"), lost, dict(files))
+
+    def compare(self, measured: Any) -> Compared:
+        """Why a run of the plan took longer than simulated.
+
+        measured: what pipe.trace(**batch) gives, or several of them, of which the median step counts; or a folder of traces of
+            torch.profiler, a file a rank.
+        Errors: ConfigError, also for a run of another plan.
+        """
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            self.save(folder / "plan")
+            simulated = self.simulate()
+            write_chrome_trace(folder / "plan" / "trace.json", "simulated", simulated.events)
+            if isinstance(measured, (str, os.PathLike)):
+                traces = [os.fspath(measured)]
+            else:
+                steps = measured if isinstance(measured, (list, tuple)) else [measured]
+                # A file a rank: each has a clock of its own.
+                traces = [str(folder / f"rank{rank}.json") for rank in range(simulated.ranks)]
+                cells = self.schedule.cells
+                for rank, file in enumerate(traces):
+                    begin, events = 0, []
+                    for step in steps:
+                        events += step.of_cells(cells[rank], rank, begin)
+                        begin += int(1e6 * step.step) + 1
+                    write_chrome_trace(Path(file), "measured", events)
+            program = Path(__file__).with_name("pfeife-exp")
+            done = subprocess.run([program, "compare", folder / "plan", *traces], capture_output=True, text=True)
+        if done.returncode:
+            raise _core.ConfigError(done.stderr.strip().replace(f"{folder}/", ""))
+        text = done.stdout.replace(f"{folder}/", "")
+        return Compared(" ".join(text.split("\n\n")[0].split()), text)
 
     def to_torch(self, model: Any = None, device: Any = "cpu", group: Any = None, **how: Any) -> tuple[list[Any], Any]:
         """The plan for torch.distributed.pipelining, on this rank: its PipelineStages, and their schedule.

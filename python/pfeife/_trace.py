@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from . import _core
 
-_NUMBERS = ("rank", "peer", "stage", "microbatch", "posted", "start", "end", "launch")
+_TIMES = ("posted", "start", "end", "launch")
+_NUMBERS = ("rank", "peer", "stage", "microbatch", *_TIMES)
 
 
 class Trace:
@@ -84,6 +87,22 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"<pfeife.Trace {self.source}, {self.ranks} ranks, step {self.step:.6g} ms, bubble {self.bubble:.1%}>"
+
+
+def write_chrome_trace(file: Path, source: str, events: Iterable[Any]) -> None:
+    """The events of such a source in the form of a trace.json, as far as pfeife-exp reads it."""
+    written: list[dict[str, Any]] = []
+    ranks = set()
+    for one in events:
+        kind, action, rank, peer, posted, start, end, launch = (one[name] for name in ("kind", "action", "rank", "peer", *_TIMES))
+        ranks.add(int(rank))
+        told: dict[str, Any] = {"action": str(action), "posted": int(posted) / 1000, "launch": int(launch) / 1000}
+        if kind == "transfer":
+            told["to_rank"] = int(peer)
+        times = {"ts": int(start) / 1000, "dur": int(end - start) / 1000}
+        written.append({"ph": "X", "name": str(action), "cat": str(kind), "pid": int(rank) + 1, "tid": 1, **times, "args": told})
+    named = [{"ph": "M", "name": "process_name", "pid": one + 1, "args": {"name": f"{source}: rank {one}"}} for one in sorted(ranks)]
+    file.write_text(json.dumps({"traceEvents": named + written}))
 
 
 def _blocks(samples: np.recarray[Any, Any], events: np.recarray[Any, Any]) -> list[dict[str, Any]]:

@@ -434,6 +434,32 @@ def checked(context):
     return found
 
 
+def slower(context):
+    """plan.compare() names the rank and the action that was slow, of one step or the median of several, with the program's words."""
+    found = {}
+    for family in ("1f1b", "dualpipev"):
+        plan = context.plan("dropout_gpt", family)
+        pipe = context.pipe("dropout_gpt", family)
+        batch = batch_of("dropout_gpt", 8, 0)
+        pipe.step(*batch)
+        if context.rank == 1:
+            module = pipe.stages[1].module
+            pipe.stages[1].module = lambda *inputs: time.sleep(0.03) or module(*inputs)
+        steps = [pipe.trace(*batch) for _ in range(3)]
+        for name, measured in (("one", steps[0]), ("several", steps)):
+            said = plan.compare(measured)
+            words = [f"(median of {1 if name == 'one' else 3})", "% longer than simulated (", "ms slower compute, most of it of rank 1"]
+            words += ["where 1F takes 3"] if family == "1f1b" else []
+            right = all(word in said.why for word in words) and said.text.count("rank 1") > 1 and "/tmp" not in said.text
+            found[f"{name} {family}"] = 0.0 if right else said.text
+    try:
+        context.plan("dropout_gpt", "zbv").compare(steps)
+        found["another plan"] = 1.0
+    except pfeife.ConfigError as error:
+        found["another plan"] = 0.0 if "rank 0 ran" in str(error) else str(error)
+    return found
+
+
 def except_last(context):
     """Of the microbatch that a stage runs forward last, nothing is computed again."""
     found = {}
@@ -736,7 +762,7 @@ class Labels(nn.Module):
 
 
 ALSO = {
-    2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, checked, except_last, on_torch, compiled)
+    2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, checked, slower, except_last, on_torch, compiled)
     + ((from_a_module, outputs) if hasattr(pfeife, "capture") else ()),
     4: (replicas, sharded, refused, dies),
 }
