@@ -38,6 +38,7 @@ rm -rf "$prefix"  # nothing of it may be needed
 cd "$place"
 export PATH=$place/fresh/bin:$PATH PFEIFE_SOURCE=$repository
 python -m pytest -q -p no:cacheprovider "$repository"/tests/python/test_{plan,schedule}.py
+[[ ! -x $build/runtime/pfeife-run ]] || export PFEIFE_RUN=$build/runtime/pfeife-run  # which pipelines are compared with
 # Modules and pipelines need torch: the same package and pytest in the Python that has it.
 with_torch=${TORCH_PYTHON:-$repository/build/venv/bin/python}
 version='import sys; print(sys.version_info[:2])'

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 import traceback
@@ -19,6 +20,7 @@ import zlib
 from functools import partial
 from pathlib import Path
 
+import numpy
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint
@@ -434,6 +436,48 @@ def checked(context):
     return found
 
 
+def weights_of(folder):
+    """Of a checkpoint of pfeife-run: safetensors, which are a header of JSON and the values."""
+    weights = {}
+    for file in folder.glob("step-*/model-*.safetensors"):
+        data = file.read_bytes()
+        begin = 8 + int.from_bytes(data[:8], "little")
+        for name, one in json.loads(data[8:begin]).items():
+            if name != "__metadata__":
+                values = bytearray(data[begin + one["data_offsets"][0] : begin + one["data_offsets"][1]])
+                dtype = {"F64": torch.float64, "I64": torch.int64}[one["dtype"]]
+                weights[name] = torch.frombuffer(values, dtype=dtype).view(one["shape"])
+    return weights
+
+
+def runtime(context):
+    """pfeife-run, which shares no code with a pipeline, makes the same gradients of the same plans: by a step of SGD at rate 1."""
+    found = {}
+    for model, inputs in (("skips", ("x", "y")), ("tied_gpt", ("tokens", "labels")), ("batch_norm", ("x", "y"))):
+        batch = batch_of(model, 16, 0)
+        for family in ("1f1b", "interleaved_1f1b", "zb_greedy", "dualpipev"):
+            how = dict(recompute="full") if family == "1f1b" else {}
+            plan = context.plan(model, family, optimizer="sgd", **how)
+            pipe = context.pipe(model, family, optimizer="sgd", **how)
+            pipe.step(*batch)
+            place = context.folder / f"{model}-{family}"
+            if context.rank == 0:
+                plan.save(place)
+                for name, one in zip(inputs, batch):
+                    numpy.save(place / f"{name}.npy", one.numpy())
+                words = ["train", place / "plan.yaml", "--model", place / "model.pt2", "--data", place, "--save", place / "saved"]
+                words += ["--steps", "1", "--learning-rate", "1", "--threads"]
+                done = subprocess.run([os.environ["PFEIFE_RUN"], *words], capture_output=True, text=True)
+                assert done.returncode == 0, done.stderr
+            dist.barrier()
+            after, before = weights_of(place / "saved"), made(model).state_dict()
+            far = [difference(one.grad, before[name] - after[name]) for name, one in pipe.named_parameters().items() if one.requires_grad]
+            found[f"{model} {family}"] = max(far)
+            buffers = [name for name, one in pipe.state_dict().items() if name.endswith(("running_mean", "running_var"))]
+            found[f"buffers {model} {family}"] = max([difference(pipe.state_dict()[name], after[name]) for name in buffers], default=0.0)
+    return found
+
+
 def slower(context):
     """plan.compare() names the rank and the action that was slow, of one step or the median of several, with the program's words."""
     found = {}
@@ -762,7 +806,7 @@ class Labels(nn.Module):
 
 
 ALSO = {
-    2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, checked, slower, except_last, on_torch, compiled)
+    2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, checked, slower, runtime, except_last, on_torch, compiled)
     + ((from_a_module, outputs) if hasattr(pfeife, "capture") else ()),
     4: (replicas, sharded, refused, dies),
 }
@@ -795,8 +839,8 @@ class Context:
     def scaler(self):
         return ShardedGradScaler("cpu", init_scale=1024.0, process_group=dist.group.WORLD)
 
-    def pipe(self, model, family):
-        plan = self.plan(model, family)
+    def pipe(self, model, family, **how):
+        plan = self.plan(model, family, **how)
         return Pipeline(self.captures[model].of(made(model)), plan, seed=SEED)
 
 
@@ -826,11 +870,13 @@ def main():
             context.rank = other
             break
     store = dist.FileStore(str(folder / "store"), ranks)
-    limit = datetime.timedelta(seconds=60)
+    limit = datetime.timedelta(seconds=300)  # a busy machine compiles for longer than a minute
     dist.init_process_group("gloo", store=store, rank=context.rank, world_size=ranks, timeout=limit)
     results, wanted = {}, {}
     for name, (model, how) in asked.items():
         try:
+            if name == "runtime" and "PFEIFE_RUN" not in os.environ:
+                continue
             if callable(model):
                 results[name] = model(context)
                 if results[name] == "dies":

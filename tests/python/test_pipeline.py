@@ -41,6 +41,8 @@ def bound(what):
 
 @pytest.mark.parametrize("ranks, case", [(ranks, case) for ranks in CASES for case in CASES[ranks]])
 def test_trains_as_the_plain_module(found, ranks, case):
+    if case == "runtime" and "PFEIFE_RUN" not in os.environ:
+        pytest.skip("PFEIFE_RUN names no pfeife-run, whose gradients these are compared with")
     for rank, cases in enumerate(found(ranks)):
         assert case in cases, f"rank {rank} ended before: {list(cases)[-1:]}"
         assert "error" not in cases[case], cases[case]["error"]
