@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ._core import ConfigError
-from ._operators import Moment, draws
+from ._operators import Moment, draws, takes_random_numbers
 from ._stages import Program
 from ._trace import _NUMBERS
 
@@ -32,7 +32,7 @@ class Draws(TorchDispatchMode):
         self._names = iter([node.name for node in program.graph.nodes if draws(node)])
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if torch.Tag.nondeterministic_seeded in function.tags and (name := next(self._names, "")):
+        if takes_random_numbers(function, args, kwargs or {}) and (name := next(self._names, "")):
             self._moment.draw(zlib.crc32(name.encode()))
         return function(*args, **(kwargs or {}))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -171,27 +171,34 @@ class Again(nn.Module):
         return checkpoint(run, anchor, *args, use_reentrant=tape is not None, preserve_rng_state=False)
 
 
-def arguments(node: fx.Node) -> dict[str, Any]:
-    schema = getattr(node.target, "_schema", None)
+def arguments(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Of an operator, by name, also those that are left out."""
+    schema = getattr(target, "_schema", None)
     if schema is None:
         return {}
-    names = [one.name for one in schema.arguments]
-    return {**dict(zip(names, node.args)), **node.kwargs}
+    found = {one.name: one.default_value for one in schema.arguments if one.has_default_value()}
+    return {**found, **dict(zip((one.name for one in schema.arguments), args)), **kwargs}
+
+
+def takes_random_numbers(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether this call of an operator does: a dropout of nothing does not."""
+    if torch.Tag.nondeterministic_seeded not in getattr(target, "tags", ()):
+        return False
+    given = arguments(target, args, kwargs)
+    trains = given.get("train", given.get("training", True)) is not False
+    drops = given.get("dropout_p", given.get("p") if "dropout" in str(target) else None)
+    return trains and drops not in (0, 1)
 
 
 def draws(node: fx.Node, training: bool = True) -> bool:
     """Whether it takes random numbers."""
-    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
-        return False
-    given = arguments(node)
-    trains = given.get("train", given.get("training", True)) is not False
-    drops = given.get("dropout_p", given.get("p") if "dropout" in str(node.target) else None)
-    return trains and drops not in (0, 1) and (training or not QUIET.keys() & given.keys())
+    given = arguments(node.target, node.args, node.kwargs)
+    return takes_random_numbers(node.target, node.args, node.kwargs) and (training or not QUIET.keys() & given.keys())
 
 
 def in_evaluation(node: fx.Node) -> tuple[Any, Any]:
     """The node's arguments as an evaluating model has them."""
-    if not arguments(node):
+    if not arguments(node.target, node.args, node.kwargs):
         return node.args, node.kwargs
     args = [QUIET.get(one.name, given) for one, given in zip(node.target._schema.arguments, node.args)]
     return tuple(args), {name: QUIET.get(name, given) for name, given in node.kwargs.items()}

@@ -85,9 +85,10 @@ class TinyGPT(nn.Module):
         batch, length = tokens.shape
         h = self.embedding(tokens) + self.position(torch.arange(length, device=tokens.device))
         h = F.dropout(h, 0.0, self.training)  # draws nothing
-        for block in self.blocks:
+        for number, block in enumerate(self.blocks):
+            attention_dropout = self.dropout if self.training and number else 0.0  # the first draws nothing
             q, k, v = block["qkv"](block["before"](h)).view(batch, length, 3, 2, -1).permute(2, 0, 3, 1, 4).unbind(0)
-            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=self.dropout if self.training else 0.0)
+            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=attention_dropout)
             h = h + F.dropout(block["out"](mixed.transpose(1, 2).reshape(batch, length, -1)), self.dropout, self.training)
             left, right = block["up"](block["between"](h)).chunk(2, -1)
             h = h + block["down"](F.gelu(left) * right)
