@@ -307,7 +307,8 @@ class Stage:
         """Each rank of the mesh keeps a part of every parameter and its gradient, whole while it computes (FSDP2)."""
         both = nn.ModuleList([self.module, self.evaluation])
         sharded = torch.distributed.fsdp.fully_shard(Either(both), mesh=mesh)
-        sharded.set_gradient_divide_factor(1.0)  # a sum, as loss shares are of all replicas
+        sharded.set_gradient_divide_factor(1.0)  # a sum, as loss shares are of all replicas;
+        sharded.set_force_sum_reduction_for_comms(True)  # else one by a factor, which only NCCL has
         self.holder, self.module = sharded, functools.partial(sharded, 0)
         self.evaluation = functools.partial(sharded, 1)
         self.trained = []
