@@ -71,7 +71,8 @@ class Options {
 
 void add_file_options(Options& options) {
   options.add()("old-dialect",
-                "read B as backward-input and BW as full backward (before December 2024)");
+                "read B as backward-input and BW as full backward (before December 2024)")(
+      "forward", "the model runs forward only (training.mode: forward): rows have F alone");
 }
 void add_cost_options(Options& options) {
   options.add()("costs", po::value<std::string>()->value_name("K=V,..."),
@@ -83,6 +84,10 @@ void add_semantics_options(Options& options) {
   options.add()("queues", po::value<std::string>()->value_name("none|edge|pair|rank"),
                 "which transfers wait for each other");
   options.add()("blocking", "SEND and RECV hold their rank until the transfer is done");
+}
+
+Mode read_mode(const Options& options) {
+  return options.has("forward") ? Mode::Forward : Mode::Train;
 }
 
 Schedule read_input(const Options& options) {
@@ -98,7 +103,9 @@ Semantics read_semantics(const Options& options, const char* default_queues) {
           options.has("blocking")};
 }
 UnitCosts read_costs(const Options& options) {
-  return options.has("costs") ? parse_costs(options.text("costs")) : UnitCosts{};
+  UnitCosts costs = options.has("costs") ? parse_costs(options.text("costs")) : UnitCosts{};
+  costs.mode = read_mode(options);
+  return costs;
 }
 
 /// "zb_greedy or ...": the families whose order is built for costs.
@@ -116,7 +123,7 @@ int run_generate(const Arguments& arguments) {
   options.add()("microbatches", po::value<std::string>(), "number of microbatches N");
   options.add()("stages-per-rank", po::value<std::string>(),
                 "stages a rank V (default: the fewest the family takes)");
-  options.add()("loop-batch", po::value<std::string>(), "microbatches a group (looped)");
+  options.add()("loop-batch", po::value<std::string>(), "microbatches a group (looped, forward)");
   options.add()("prefetch", po::value<std::string>()->value_name("P|p0,p1,..."),
                 "early forwards (1f1b, looped)");
   add_cost_options(options);
@@ -128,7 +135,8 @@ int run_generate(const Arguments& arguments) {
   if (!options.read(arguments, "family")) {
     std::cout << "\nFamilies:\n";
     std::vector<std::vector<std::string>> rows;
-    for (const Family& known : families()) rows.push_back({"  " + known.name, known.rule});
+    for (const Mode mode : {Mode::Train, Mode::Forward})
+      for (const Family& known : families(mode)) rows.push_back({"  " + known.name, known.rule});
     std::cout << plain_grid(rows, false);
     return kFine;
   }
@@ -216,7 +224,7 @@ int run_validate(const Arguments& arguments) {
   const Schedule schedule = read_input(options);
   Semantics semantics = read_semantics(options, "pair");
   if (!options.has("queues")) semantics.blocking = true;
-  const std::string wrong = violations_text(schedule, semantics);
+  const std::string wrong = violations_text(schedule, semantics, read_mode(options));
   if (!wrong.empty()) {
     std::cerr << wrong;
     return kWrongInput;
@@ -235,7 +243,7 @@ int run_info(const Arguments& arguments) {
                   "Counts: actions, bubble, microbatches in flight, what I leaves for W.");
   add_file_options(options);
   if (!options.read(arguments, "file")) return kFine;
-  std::cout << info_text(read_input(options));
+  std::cout << info_text(read_input(options), read_mode(options));
   return kFine;
 }
 
@@ -333,7 +341,7 @@ int run_draw(const Arguments& arguments) {
 std::string shown_in_terminal(const Schedule& schedule, const Options& options) {
   const bool held = options.has("memory"), colour = output_has_colours();
   if (!options.has("costs") && !options.has("queues") && !options.has("blocking") && !colour) {
-    std::string grid = grid_text(schedule, held);
+    std::string grid = grid_text(schedule, held, read_mode(options));
     if (!output_is_terminal() || grid.find('\n') <= output_width()) return grid;
   }
   TimelineTextOptions drawing{.width = output_width(), .colour = colour};

@@ -39,8 +39,8 @@ std::string stages_text(const std::vector<Cell>& row) {
 
 }  // namespace
 
-std::string info_text(const Schedule& schedule) {
-  const Timing timing = time_schedule(schedule, {}, {}, {});
+std::string info_text(const Schedule& schedule, Mode mode) {
+  const Timing timing = time_schedule(schedule, {.mode = mode}, {}, {});
   std::string text = std::to_string(schedule.ranks()) + " ranks, " +
                      std::to_string(stage_count(schedule)) + " stages, " +
                      std::to_string(microbatch_count(schedule)) + " microbatches, " +

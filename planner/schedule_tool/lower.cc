@@ -25,8 +25,9 @@ void add_skips(StageCosts& costs, const LowerRequest& request) {
     check_stage(skip.to, costs.stages.size(), "--skip");
     if (find_pair(costs, skip.from, skip.to)) continue;
     const Nanoseconds time = nanoseconds_from_ms(request.costs.transfer);
+    const bool gradient = skip.gradient && request.costs.mode == Mode::Train;
     costs.pairs.push_back(
-        {skip.from, skip.to, Bytes{1}, Bytes{skip.gradient ? 1 : 0}, time, time, skip.gradient});
+        {skip.from, skip.to, Bytes{1}, Bytes{gradient ? 1 : 0}, time, time, gradient});
     std::ranges::sort(costs.pairs, {}, [](const StagePair& p) { return std::pair{p.from, p.to}; });
   }
 }
@@ -35,7 +36,8 @@ void add_skips(StageCosts& costs, const LowerRequest& request) {
 
 Schedule lower_schedule(const Schedule& schedule, const LowerRequest& request) {
   // A schedule with transfers is refused below: with these words, the mistake would seem another.
-  if (const std::string wrong = has_transfers(schedule) ? "" : violations_text(schedule, {});
+  if (const std::string wrong =
+          has_transfers(schedule) ? "" : violations_text(schedule, {}, request.costs.mode);
       !wrong.empty())
     throw ConfigError({}, "the schedule cannot run:\n" + wrong);
   Schedule compute = schedule;

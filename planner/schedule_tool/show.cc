@@ -24,8 +24,8 @@ std::string cell_text(const Cell& cell, bool with_stage) {
 
 }  // namespace
 
-std::string grid_text(const Schedule& schedule, bool held) {
-  const Timing timing = time_schedule(schedule, {}, {}, {});
+std::string grid_text(const Schedule& schedule, bool held, Mode mode) {
+  const Timing timing = time_schedule(schedule, {.mode = mode}, {}, {});
   const bool with_stage = !one_stage_each(schedule);
   const auto unit = nanoseconds_from_ms(1).count();
   const auto steps = static_cast<std::size_t>(step_time(timing.trace).count() / unit);

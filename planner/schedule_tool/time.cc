@@ -1,5 +1,6 @@
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/grid.h"
+#include "planner/ir/result/figures.h"
 #include "planner/schedule_tool/lifetimes.h"
 #include "planner/schedule_tool/number_text.h"
 #include "planner/schedule_tool/verbs.h"
@@ -13,7 +14,7 @@ StageCosts costs_for(const Schedule& schedule, const UnitCosts& units) {
   StageCosts costs = stage_costs_of(units, stage_count(schedule));
   const Nanoseconds time = nanoseconds_from_ms(units.transfer);
   costs.pairs.clear();
-  for (const StageGraph::Edge& e : requirements_of(schedule, true).stages.edges)
+  for (const StageGraph::Edge& e : requirements_of(schedule, true, units.mode).stages.edges)
     costs.pairs.push_back(
         {e.from, e.to, Bytes{1}, Bytes{e.gradient ? 1 : 0}, time, time, e.gradient});
   return costs;
@@ -35,7 +36,7 @@ std::vector<std::string> attribution_row(const Trace& trace, const Schedule& sch
 
 Timing time_schedule(const Schedule& schedule, const UnitCosts& units, const Semantics& semantics,
                      const EstimateOptions& options) {
-  const std::string wrong = violations_text(schedule, semantics);
+  const std::string wrong = violations_text(schedule, semantics, units.mode);
   if (!wrong.empty()) throw ConfigError({}, "the schedule cannot run:\n" + wrong);
   const Placement placement = placement_of(schedule).value();
   const StageCosts costs = costs_for(schedule, units);
@@ -53,6 +54,8 @@ std::string timing_text(const Timing& timing) {
   std::string text = "step time " + ms_text(milliseconds(step_time(trace))) + " ms, bubble " +
                      percent_text(bubble(trace)) + ", critical rank " +
                      to_string(critical_rank(trace)) + "\n";
+  if (const auto latency = forward_latency(trace))
+    text += "latency of a microbatch " + ms_text(milliseconds(*latency)) + " ms\n";
   std::vector<std::vector<std::string>> rows{{"rank", "in flight", "I to W", "bubble", "compute",
                                               "waiting", "transfer", "queue", "launch", "reduction",
                                               "optimizer", "step [ms]"}};

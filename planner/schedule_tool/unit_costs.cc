@@ -109,7 +109,7 @@ StageCosts stage_costs_of(const UnitCosts& costs, std::size_t stages) {
     stage.optimizer = nanoseconds_from_ms(at(costs.optimizer, s, stages));
   }
   result.overlap_factor = costs.overlap;
-  return result;
+  return costs.mode == Mode::Forward ? without_backward(std::move(result)) : result;
 }
 
 }  // namespace pfeife::tool

@@ -12,7 +12,8 @@ namespace pfeife::tool {
 struct UnitCosts {
   std::vector<double> forward{1}, backward_input{1}, backward_weight{1}, optimizer{0};
   double transfer = 0;
-  double overlap = 1;  ///< factor of OVERLAP_F_B
+  double overlap = 1;       ///< factor of OVERLAP_F_B
+  Mode mode = Mode::Train;  ///< Forward: of F alone
 
   friend bool operator==(const UnitCosts&, const UnitCosts&) = default;
 };

@@ -4,9 +4,9 @@
 
 namespace pfeife::tool {
 
-std::string violations_text(const Schedule& schedule, const Semantics& semantics) {
+std::string violations_text(const Schedule& schedule, const Semantics& semantics, Mode mode) {
   const auto found =
-      validate(schedule, requirements_of(schedule, has_transfers(schedule)), semantics);
+      validate(schedule, requirements_of(schedule, has_transfers(schedule), mode), semantics);
   if (found.empty()) return "";
   std::string text = marked_grid(schedule, found.front());
   for (std::size_t i = 1; i < found.size(); ++i)

@@ -42,15 +42,16 @@ struct LowerRequest {
 Schedule lower_schedule(const Schedule& schedule, const LowerRequest& request);
 
 /// All violations, with the grid around the first; "" if there are none.
-std::string violations_text(const Schedule& schedule, const Semantics& semantics);
+std::string violations_text(const Schedule& schedule, const Semantics& semantics,
+                            Mode mode = Mode::Train);
 
 /// Ranks, stages, actions, bubble under unit costs, activations in flight and what I leaves for W.
-std::string info_text(const Schedule& schedule);
+std::string info_text(const Schedule& schedule, Mode mode = Mode::Train);
 
 /// The schedule as a grid: ranks as rows, columns of one unit of time (F = 1, B = 2, I = W = 1,
 /// free transfers). `held`: behind each row, how many microbatches it has in flight at most, and
 /// between I and W.
-std::string grid_text(const Schedule& schedule, bool held = false);
+std::string grid_text(const Schedule& schedule, bool held = false, Mode mode = Mode::Train);
 /// What stands behind the head and behind each row then: "in flight  I to W", "4          2".
 std::vector<std::string> held_texts(const Schedule& schedule);
 
@@ -63,7 +64,8 @@ struct Timing {
 /// wrong or deadlocks.
 Timing time_schedule(const Schedule& schedule, const UnitCosts& costs, const Semantics& semantics,
                      const EstimateOptions& options);
-/// Step time, bubble, peak in flight per rank, attribution.
+/// Step time, bubble, peak in flight per rank, attribution; of forward only also the latency of a
+/// microbatch.
 std::string timing_text(const Timing& timing);
 
 }  // namespace pfeife::tool

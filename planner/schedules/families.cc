@@ -26,8 +26,11 @@ namespace pfeife {
 #define PFEIFE_DECLARE(name) Family name();
 PFEIFE_FAMILIES(PFEIFE_DECLARE)
 #undef PFEIFE_DECLARE
+Family forward_only();
 
-std::span<const Family> families() {
+std::span<const Family> families(Mode mode) {
+  static const std::vector<Family> of_forward{forward_only()};
+  if (mode == Mode::Forward) return of_forward;
 #define PFEIFE_ENTRY(name) name(),
   static const std::vector<Family> table{PFEIFE_FAMILIES(PFEIFE_ENTRY)};
 #undef PFEIFE_ENTRY
@@ -36,10 +39,11 @@ std::span<const Family> families() {
 
 const Family& family(const std::string& name) {
   std::vector<std::string> names;
-  for (const Family& known : families()) {
-    if (known.name == name) return known;
-    names.push_back(known.name);
-  }
+  for (const Mode mode : {Mode::Train, Mode::Forward})
+    for (const Family& known : families(mode)) {
+      if (known.name == name) return known;
+      names.push_back(known.name);
+    }
   std::string message = "unknown schedule family '" + name + "'";
   const std::string nearest = nearest_spelling(name, names);
   if (!nearest.empty()) message += ", did you mean " + nearest + "?";
@@ -150,8 +154,7 @@ std::vector<ScheduleSpec> search_set(std::size_t ranks, std::size_t microbatches
     return names.empty() || std::ranges::find(names, name) != names.end();
   };
   std::vector<ScheduleSpec> set;
-  for (const Family& known : families()) {
-    if (!wanted(known.name) || (known.built_for_costs && names.empty())) continue;
+  const auto add = [&](const Family& known) {
     for (const std::size_t v : stages_per_rank) {
       if (known.name == "looped" && v == 1 && wanted("1f1b")) continue;
       const ScheduleSpec point{
@@ -159,7 +162,11 @@ std::vector<ScheduleSpec> search_set(std::size_t ranks, std::size_t microbatches
       for (const ScheduleSpec& spec : knob_grid(known, point))
         if (!refusal(spec)) set.push_back(spec);
     }
-  }
+  };
+  for (const Family& known : families())
+    if (wanted(known.name) && !(known.built_for_costs && names.empty())) add(known);
+  for (const Family& known : families(Mode::Forward))
+    if (!names.empty() && wanted(known.name)) add(known);
   return set;
 }
 

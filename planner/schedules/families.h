@@ -11,10 +11,11 @@
 
 namespace pfeife {
 
-/// Every family, in the order of the contract.
-std::span<const Family> families();
+/// Every family of training steps, in the order of the contract; of Mode::Forward, those of F
+/// alone.
+std::span<const Family> families(Mode mode = Mode::Train);
 
-/// The family of that name. Errors: ConfigError with the nearest spelling.
+/// The family of that name, of either mode. Errors: ConfigError with the nearest spelling.
 const Family& family(const std::string& name);
 
 /// Why the point is no valid one of its family; empty if it is. Errors: ConfigError if there is no
@@ -38,9 +39,9 @@ Placement placement_for(const ScheduleSpec& spec, std::vector<DeviceId> device_o
 
 /// The grid of `families: all`: V in `stages_per_rank`; loop batch D and the divisors of N in (D,
 /// N]; prefetch 0..D-1; every accepted point of the families named, in the order of the table.
-/// `names` empty = all families whose order does not depend on costs. `looped` with one loop is
-/// left out beside `1f1b`, which is the same schedule. Errors: ConfigError if there is no family of
-/// a name.
+/// `names` empty = all families of training steps whose order does not depend on costs. `looped`
+/// with one loop is left out beside `1f1b`, which is the same schedule. Errors: ConfigError if
+/// there is no family of a name.
 std::vector<ScheduleSpec> search_set(std::size_t ranks, std::size_t microbatches,
                                      std::span<const std::size_t> stages_per_rank,
                                      std::span<const std::string> names = {});

@@ -36,6 +36,7 @@ struct Family {
   /// The order is built for given costs and memory (zero_bubble_order); generate() makes the one
   /// for equal times, free transfers and no memory cap.
   bool built_for_costs = false;
+  Mode mode = Mode::Train;  ///< what its rows are of
 };
 
 /// rank(s) = s mod D for the D V stages of the point.

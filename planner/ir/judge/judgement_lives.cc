@@ -1,4 +1,6 @@
 // The life of a microbatch in a stage: complete, and in order.
+#include <algorithm>
+
 #include "planner/ir/judge/judgement.h"
 
 namespace pfeife::judgement {
@@ -6,7 +8,10 @@ namespace {
 
 class LifeJudge {
  public:
-  LifeJudge(const Reading& reading, Findings& findings) : reading_(reading), findings_(findings) {}
+  LifeJudge(const Reading& reading, Findings& findings)
+      : reading_(reading),
+        findings_(findings),
+        forward_only_(std::ranges::none_of(reading.lives, has_backward)) {}
 
   void judge() {
     judge_stages_missing();
@@ -29,8 +34,11 @@ class LifeJudge {
 
   void judge_complete(std::size_t stage) {
     report(stage, "F", [](const Life& l) { return l.forward.has_value(); });
-    report(stage, "B (or I and W)",
-           [](const Life& l) { return l.backward || l.backward_input || l.backward_weight; });
+    if (reading_.required.stages.mode == Mode::Forward) return judge_forward_only(stage);
+    report(stage, "B (or I and W)", has_backward,
+           forward_only_
+               ? "; rows of F alone are for training.mode: forward (pfeife-schedule: --forward)"
+               : "");
     for (const Life& life : reading_.lives_of(stage)) {
       if (life.backward) continue;
       const std::string name = std::to_string(stage), m = std::to_string(life.microbatch);
@@ -41,8 +49,22 @@ class LifeJudge {
     }
   }
 
+  static bool has_backward(const Life& l) {
+    return l.backward || l.backward_input || l.backward_weight;
+  }
+  /// The mode is forward: nothing has a backward.
+  void judge_forward_only(std::size_t stage) {
+    for (const Life& life : reading_.lives_of(stage))
+      for (const auto& [place, op] :
+           {std::pair{life.backward, 'B'}, {life.backward_input, 'I'}, {life.backward_weight, 'W'}})
+        if (place)
+          findings_.add(*place, std::to_string(stage) + op + std::to_string(life.microbatch) +
+                                    " is of a backward pass; where training.mode is forward, rows "
+                                    "have F alone");
+  }
+
   template <class Has>
-  void report(std::size_t stage, const char* what, Has&& has) {
+  void report(std::size_t stage, const char* what, Has&& has, const char* hint = "") {
     std::vector<std::uint32_t> there;
     for (const Life& life : reading_.lives_of(stage))
       if (has(life)) there.push_back(life.microbatch);
@@ -51,7 +73,7 @@ class LifeJudge {
     if (!missing.empty())
       findings_.add_missing(
           reading_, *reading_.home[stage],
-          "stage " + std::to_string(stage) + " lacks " + what + " of microbatch " + missing);
+          "stage " + std::to_string(stage) + " lacks " + what + " of microbatch " + missing + hint);
   }
 
   /// `late` must stand after `early`; only told if both are there, on one rank.
@@ -87,6 +109,7 @@ class LifeJudge {
 
   const Reading& reading_;
   Findings& findings_;
+  const bool forward_only_;  // no row has a backward
 };
 
 }  // namespace

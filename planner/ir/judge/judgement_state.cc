@@ -46,6 +46,9 @@ class StateJudge {
       if (a.op == Op::Reshard && gathered.erase(a.stage) == 0)
         findings_.add(place, to_string(a) + ": the parameters are not gathered", false);
       if (a.op == Op::ReduceGrad || a.op == Op::OptimizerStep) judge_end(a, place);
+      if (reading_.required.stages.mode == Mode::Forward &&
+          (a.op == Op::ReduceGrad || a.op == Op::ReduceNorm || a.op == Op::OptimizerStep))
+        findings_.add(place, to_string(a) + " has no gradients: training.mode is forward", false);
     });
     judge_norm(r);
   }

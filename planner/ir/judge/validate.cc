@@ -24,15 +24,15 @@ std::vector<Violation> validate(const Schedule& schedule, const Requirements& re
   return std::move(findings).sorted();
 }
 
-Requirements requirements_of(const Schedule& schedule, bool lowered) {
-  Requirements required{chain(stage_count(schedule)), microbatch_count(schedule), lowered};
+Requirements requirements_of(const Schedule& schedule, bool lowered, Mode mode) {
+  Requirements required{chain(stage_count(schedule), mode), microbatch_count(schedule), lowered};
   std::vector<StageGraph::Edge> skips;
   for (const auto& row : schedule.rows)
     for (const Cell& cell : row)
       for_each_action(cell, [&](const Action& a) {
         if (!is_transfer(a.op) || !a.peer || std::abs(a.peer->value - a.stage.value) == 1) return;
         skips.push_back({std::min(a.stage, *a.peer), std::max(a.stage, *a.peer),
-                         a.direction == Direction::Backward});
+                         mode == Mode::Train && a.direction == Direction::Backward});
       });
   std::ranges::sort(skips);  // no gradient before gradient
   for (const StageGraph::Edge& skip : skips) {

@@ -24,17 +24,17 @@ struct Requirements {
 };
 
 /// Everything that is wrong with the schedule, in row order; empty = right.
-/// Checks: complete and nothing twice, every stage on one rank, order within a cell's life (F
-/// before B or I, I before W), transfers matched and in the same order on both sides, reductions
-/// after the last backward, free of deadlock under `semantics` (the contract's default is pair
-/// queues, blocking).
+/// Checks: complete (where the mode is forward: F alone) and nothing twice, every stage on one
+/// rank, order within a cell's life (F before B or I, I before W), transfers matched and in the
+/// same order on both sides, reductions after the last backward, free of deadlock under `semantics`
+/// (the contract's default is pair queues, blocking).
 std::vector<Violation> validate(const Schedule& schedule, const Requirements& requirements,
                                 const Semantics& semantics = {.queues = Queues::Pair,
                                                               .links = Links::Delay,
                                                               .blocking = true});
 
 /// What a chain pipeline with the schedule's own stages and microbatches must do.
-Requirements requirements_of(const Schedule& schedule, bool lowered);
+Requirements requirements_of(const Schedule& schedule, bool lowered, Mode mode = Mode::Train);
 
 /// The rank-by-step grid with the violation's cell marked, and its message: for the terminal.
 std::string marked_grid(const Schedule& schedule, const Violation& violation);

@@ -1,6 +1,7 @@
 #include "planner/ir/result/figures.h"
 
 #include <algorithm>
+#include <map>
 
 namespace pfeife {
 
@@ -27,6 +28,27 @@ Nanoseconds step_without_optimizer(const Trace& trace) {
     if (event.kind == TaskKind::Compute) end = std::max(end, event.end);
   }
   return begin ? std::max(end - *begin, Nanoseconds{0}) : Nanoseconds{0};
+}
+
+std::optional<Nanoseconds> forward_latency(const Trace& trace) {
+  struct Way {
+    Nanoseconds begin, end;
+  };
+  std::map<MicrobatchId, Way> ways;
+  bool backward = false;
+  for (const Event& event : trace.events) {
+    if (event.kind != TaskKind::Compute) continue;
+    for_each_action(event.cell, [&](const Action& action) {
+      backward = backward || action.op != Op::Forward;
+      Way& way = ways.try_emplace(*action.microbatch, Way{event.start, event.end}).first->second;
+      way.begin = std::min(way.begin, event.start), way.end = std::max(way.end, event.end);
+    });
+    if (backward) return std::nullopt;
+  }
+  std::optional<Nanoseconds> longest;
+  for (const auto& [microbatch, way] : ways)
+    longest = std::max(longest.value_or(Nanoseconds{0}), way.end - way.begin);
+  return longest;
 }
 
 }  // namespace pfeife

@@ -15,10 +15,14 @@ namespace pfeife {
 Nanoseconds span(const Trace& trace);
 /// Start of the first event to the end of the last F, B, I or W.
 Nanoseconds step_without_optimizer(const Trace& trace);
+/// The longest that a microbatch takes from the start of its first F to the end of its last, where
+/// the model runs forward only; nothing if there is a backward, or no F.
+std::optional<Nanoseconds> forward_latency(const Trace& trace);
 
 struct PlanFigures {
   /// By the engine by which the case's plans are compared (result_engine.h).
   std::optional<Nanoseconds> span, without_optimizer;
+  std::optional<Nanoseconds> latency;  ///< of a microbatch, where the model runs forward only
   /// FLOPs of the model for a step, nothing recomputed, over step and devices; and what share of
   /// the devices' published peaks that is.
   std::optional<FlopsPerSecond> rate;

@@ -90,11 +90,12 @@ std::vector<MicrobatchId> last_forwards(const Schedule& schedule, std::size_t st
   return last;
 }
 
-StageGraph chain(std::size_t stages) {
+StageGraph chain(std::size_t stages, Mode mode) {
   StageGraph graph;
   graph.stages = stages;
+  graph.mode = mode;
   for (std::size_t s = 0; s + 1 < stages; ++s)
-    graph.edges.push_back({StageId{s}, StageId{s + 1}, true});
+    graph.edges.push_back({StageId{s}, StageId{s + 1}, mode == Mode::Train});
   return graph;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/ir/model/mode.h"
 #include "planner/ir/schedule/action.h"
 
 namespace pfeife {
@@ -64,11 +65,12 @@ struct StageGraph {
   bool replicas = false;
   /// B and I of the microbatch that a stage runs forward last take a time of their own.
   bool last_apart = false;
+  Mode mode = Mode::Train;  ///< Forward: rows have F alone, and no edge has a gradient
 
   friend bool operator==(const StageGraph&, const StageGraph&) = default;
 };
 /// Stage s feeds stage s + 1, nothing is tied: the pipeline of the textbooks.
-StageGraph chain(std::size_t stages);
+StageGraph chain(std::size_t stages, Mode mode = Mode::Train);
 
 /// How transfers are ordered on their way: in both engines and in validation.
 enum class Queues {

@@ -16,6 +16,7 @@ StageGraph stage_graph(const StageCosts& costs) {
   for (const StageReduction& reduction : costs.reductions) graph.tied.push_back(reduction.stages);
   graph.replicas = !costs.replicas.empty();
   graph.last_apart = !costs.last.stages.empty();
+  graph.mode = costs.mode;
   return graph;
 }
 
@@ -48,6 +49,29 @@ StageCosts uniform_costs(std::size_t stages, Nanoseconds forward, Nanoseconds ba
     costs.pairs.push_back({from, to, Bytes{1}, Bytes{1}, transfer, transfer});
     costs.values.push_back({from, {to}, Bytes{1}, Bytes{1}, false, {false}});
   }
+  return costs;
+}
+
+StageCosts without_backward(StageCosts costs) {
+  costs.mode = Mode::Forward;
+  for (StageCost& stage : costs.stages)
+    stage = {.forward = stage.forward,
+             .forward_collectives = stage.forward_collectives,
+             .parameters = stage.parameters,
+             .temporary = {.forward = stage.unkept_forward},
+             .unkept_forward = stage.unkept_forward,
+             .model_input = stage.model_input};
+  for (StagePair& pair : costs.pairs) {
+    pair.gradient_bytes = Bytes{0}, pair.backward_time = Nanoseconds{0};
+    pair.has_gradient = false;
+  }
+  for (StageValue& value : costs.values) {
+    value.gradient_bytes = Bytes{0};
+    value.saved_by_sender = false;
+    value.saved_by_receiver.assign(value.to.size(), false);
+  }
+  costs.reductions.clear(), costs.replicas.clear();
+  costs.norm.reset(), costs.last = {};
   return costs;
 }
 

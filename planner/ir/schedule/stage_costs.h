@@ -96,6 +96,7 @@ struct StageCosts {
     friend bool operator==(const Last&, const Last&) = default;
   };
   Last last = {};
+  Mode mode = Mode::Train;  ///< Forward: costs of F alone, and nothing is saved
 
   friend bool operator==(const StageCosts&, const StageCosts&) = default;
 };
@@ -111,5 +112,7 @@ const StagePair* find_pair(const StageCosts& costs, StageId from, StageId to);
 /// tests and tools.
 StageCosts uniform_costs(std::size_t stages, Nanoseconds forward, Nanoseconds backward_input,
                          Nanoseconds backward_weight, Nanoseconds transfer);
+/// What is left of the costs of training where stages run forward only (Mode::Forward).
+StageCosts without_backward(StageCosts costs);
 
 }  // namespace pfeife
