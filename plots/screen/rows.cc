@@ -92,4 +92,10 @@ std::string plan_name(const PlanRecord& plan) {
   return name;
 }
 
+std::string short_plan_name(const PlanRecord& plan) {
+  PlanRecord without = plan;
+  without.row.knobs.clear();
+  return plan_name(without) + (plan.recomputes ? " +rec" : "");
+}
+
 }  // namespace pfeife

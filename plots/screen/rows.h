@@ -31,6 +31,8 @@ std::vector<const PlanRecord*> plans_in_order(const CaseRecord& record, bool cho
 
 /// "zb_greedy V=3"; of a plan that there is not what it is called in the config.
 std::string plan_name(const PlanRecord& plan);
+/// The same without knobs, "zb_greedy V=3 +rec" if it recomputes anything.
+std::string short_plan_name(const PlanRecord& plan);
 
 /// "models/vit_g14.pt2" to "vit_g14".
 std::string stem(const std::string& path);

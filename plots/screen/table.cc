@@ -43,11 +43,17 @@ std::string fitting_name(std::string name, std::string_view mark, std::size_t mo
   return clipped(name, std::max<std::size_t>(most, 4) - mark.size()) + std::string(mark);
 }
 
+/// What stands in the place of a name that has too little room: a shorter one, and a line below.
+struct ShortName {
+  std::string_view mark;
+  std::string name, knobs;
+};
+
 struct Table {
   std::vector<GridColumn> columns;
   std::vector<GridRow> rows;
-  std::size_t name = 0;                                ///< which column has the plans' names
-  std::map<std::size_t, std::string_view> marks = {};  ///< [row] behind its plan's name
+  std::size_t name = 0;                         ///< which column has the plans' names
+  std::map<std::size_t, ShortName> names = {};  ///< [row] of a plan
 };
 
 /// The columns of `keys` stand in front; the others are headings.
@@ -79,7 +85,8 @@ Table table_of(const std::vector<CaseRecord>& cases, const std::vector<Key>& key
       for (const Key& key : keys) row.cells.push_back({first ? key.values[c] : ""});
       first = false;
       row.cells.push_back({marked_name(cases[c], *plan, options)});
-      table.marks[table.rows.size()] = mark_of(cases[c], *plan, options);
+      table.names[table.rows.size()] = {mark_of(cases[c], *plan, options), short_plan_name(*plan),
+                                        has_time(plan->row) ? plan->row.knobs : ""};
       if (!has_time(plan->row)) {
         row.cells.push_back({plan->reason});
       } else {
@@ -98,21 +105,42 @@ Table table_of(const std::vector<CaseRecord>& cases, const std::vector<Key>& key
 
 std::size_t width_of(const Table& table) { return grid_width(table.columns, table.rows); }
 
-/// Gives the names of the plans the room that the other columns leave, and cuts reasons to it.
-void fit(Table& table, std::size_t width) {
+/// Gives the names of the plans the room that the other columns leave, and cuts reasons to it. A
+/// name that is too long loses its knobs, which stand below. True if there is one.
+bool fit(Table& table, std::size_t width) {
   const std::size_t whole = width_of(table);
-  std::size_t longest = table.columns[table.name].head.size();
+  std::size_t longest = table.columns[table.name].head.size(), shortest = 0;
   for (const GridRow& row : table.rows)
     if (row.cells.size() > table.name)
       longest = std::max(longest, row.cells[table.name].text.size());
+  for (const auto& [row, is] : table.names)
+    shortest = std::max(shortest, is.name.size() + is.mark.size());
   const std::size_t others = whole > longest ? whole - longest : 0;
-  const std::size_t most = width > others + kLeastName ? width - others : kLeastName;
+  const std::size_t least = std::min(shortest, kLeastName);
+  const std::size_t most = width > others + least ? width - others : least;
+  std::vector<GridRow> rows;
+  bool shortened = false;
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
     GridRow& row = table.rows[r];
-    if (row.cells.size() > table.name)
-      row.cells[table.name].text = fitting_name(row.cells[table.name].text, table.marks[r], most);
+    std::string knobs;
+    if (row.cells.size() > table.name) {
+      const ShortName& is = table.names.at(r);
+      std::string& name = row.cells[table.name].text;
+      if (name.size() > most && !is.knobs.empty()) {
+        name = is.name + std::string(is.mark);
+        knobs = is.knobs;
+      }
+      name = fitting_name(name, is.mark, most);
+    }
     if (row.cells.size() == 1) row.cells[0].text = clipped(row.cells[0].text, width - 1);
+    rows.push_back(std::move(row));
+    if (knobs.empty()) continue;
+    shortened = true;
+    GridRow below{std::vector<GridCell>(table.name)};
+    below.cells.push_back({"  " + knobs});
+    rows.push_back(std::move(below));
   }
+  table.rows = std::move(rows);
   for (GridRow& row : table.rows) {
     if (row.cells.size() != table.name + 2) continue;
     // A reason stands behind the name, up to the end of the line.
@@ -120,12 +148,13 @@ void fit(Table& table, std::size_t width) {
                 table.columns.begin() + static_cast<std::ptrdiff_t>(table.name + 1)},
                {}};
     for (const GridRow& upper : table.rows)
-      if (upper.cells.size() > table.name)
+      if (upper.cells.size() > table.name + 1)  // not what stands below a name
         upto.rows.push_back({{upper.cells.begin(),
                               upper.cells.begin() + static_cast<std::ptrdiff_t>(table.name + 1)}});
     const std::size_t used = width_of(upto) + 2;
     row.cells.back().text = clipped(row.cells.back().text, width > used ? width - used : 0);
   }
+  return shortened;
 }
 
 /// Columns that give way where the names would have too little room, the first first.
@@ -135,7 +164,8 @@ void drop_until_it_fits(std::vector<Column>& columns, std::size_t keys,
   std::size_t longest = 4;
   for (const CaseRecord& record : cases)
     for (const PlanRecord* plan : plans_in_order(record, options.chosen_only))
-      longest = std::max(longest, marked_name(record, *plan, options).size());
+      longest =
+          std::max(longest, short_plan_name(*plan).size() + mark_of(record, *plan, options).size());
   const auto width_of_all = [&] {
     std::size_t used = keys + std::min(longest, kLeastName);
     for (const Column& column : columns) {
@@ -179,7 +209,7 @@ std::string limits_text(const std::vector<CaseRecord>& cases) {
 /// What the letters and marks mean, those that are there.
 std::string legend(const std::vector<CaseRecord>& cases, const std::vector<Key>& keys,
                    const std::vector<Column>& columns, const TableFacts& facts,
-                   const ScreenOptions& options) {
+                   const ScreenOptions& options, bool shortened) {
   bool lacks = false, gaps = false, recomputes = false, others_do = false, several = false;
   bool planned = false, moving = false, less_memory = false;
   for (const CaseRecord& record : cases)
@@ -207,8 +237,8 @@ std::string legend(const std::vector<CaseRecord>& cases, const std::vector<Key>&
   if (gaps && has("gap")) text += ", gap: % over the bound on estimates";
   text = wrapped(text, options.width);
   if (recomputes && several)
-    text += std::string("only what says recompute= recomputes anything") +
-            (others_do ? "\n" : ", no baseline does\n");
+    text += std::string("only what says ") + (shortened ? "+rec or " : "") +
+            "recompute= recomputes anything" + (others_do ? "\n" : ", no baseline does\n");
   return text;
 }
 
@@ -233,10 +263,10 @@ std::string screen_table(const std::vector<CaseRecord>& cases, const ScreenOptio
   for (const Key& key : keys) others += key.width() + 2;
   drop_until_it_fits(columns, others, cases, facts, options);
   Table table = table_of(cases, keys, headings, columns, facts, options);
-  fit(table, options.width);
+  const bool shortened = fit(table, options.width);
   std::string text = wrapped(engines_text(cases) + limits_text(cases), options.width) + "\n" +
                      grid_text(table.columns, table.rows, options.colour) + "\n" +
-                     legend(cases, keys, columns, facts, options);
+                     legend(cases, keys, columns, facts, options, shortened);
   if (const std::string action = action_text(cases, options.width); !action.empty())
     text += "\n" + action;
   if (options.verbose)
