@@ -115,6 +115,18 @@ std::vector<Priced> worth_keeping(std::vector<TimedPlan> timed, const Problem& p
   return plans;
 }
 
+/// Nothing where other microbatch sizes or orders of the layers were open.
+std::optional<Nanoseconds> links_bound(const Problem& problem, const SimulationSettings& simulation,
+                                       const Answer& answer) {
+  const Semantics semantics{simulation.queues, simulation.links, false};
+  if (answer.alternatives.empty())
+    return shared_links_bound(problem, semantics, answer.bound->linked);
+  const Uncertified& open = answer.uncertified;
+  if (!open.device_orders || open.microbatch_sizes.size() > 1 || open.layer_orders.size() > 1)
+    return std::nullopt;
+  return any_devices_links_bound(problem, semantics, answer.bound->linked);
+}
+
 /// Nothing if the case simulates nothing, has a given plan, one of reference mode or one made with
 /// other figures, or if nothing fits.
 void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers,
@@ -140,10 +152,8 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers,
                                  .progress = progress},
                                 simulator);
   if (found.unfinished) evaluated.answer.unfinished.push_back({Unfinished::What::SharedLinks});
-  if (found.links_bind && evaluated.answer.bound && evaluated.answer.alternatives.empty())
-    evaluated.answer.links_bound =
-        shared_links_bound(problem, {config.simulation.queues, config.simulation.links, false},
-                           evaluated.answer.bound->linked);
+  if (found.links_bind && evaluated.answer.bound)
+    evaluated.answer.links_bound = links_bound(problem, config.simulation, evaluated.answer);
   std::vector<Priced> plans =
       worth_keeping(std::move(found.plans), problem, config.plan.counts_as_fast());
   if (chosen_by(config) == SelectBy::P95)  // by which a baseline may be better than these

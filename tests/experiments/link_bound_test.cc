@@ -7,8 +7,10 @@
 #include "planner/ir/schedule/lower.h"
 #include "planner/schedules/zb_greedy.h"
 #include "planner/search/bound/any_order.h"
+#include "planner/search/bound/work_bound.h"
 #include "sim/simulator.h"
 #include "tests/experiments/random_hosts.h"
+#include "tests/search/device_instance.h"
 
 namespace pfeife {
 namespace {
@@ -37,8 +39,12 @@ struct SmallCase {
             .cuts = std::nullopt};
   }
   Nanoseconds simulated(const Partition& cuts, const Schedule& order) const {
+    return simulated(cuts, order, problem().device_of_rank);
+  }
+  Nanoseconds simulated(const Partition& cuts, const Schedule& order,
+                        const std::vector<DeviceId>& devices) const {
     Placement placement = round_robin(4, 4);
-    placement.device_of_rank = problem().device_of_rank;
+    placement.device_of_rank = devices;
     const StageCosts costs = stage_costs(layers, cuts, placement, cluster);
     const DependencyGraph graph =
         dependencies(lower(order, costs, placement), stage_graph(costs), placement, semantics);
@@ -85,6 +91,71 @@ TEST_F(LinkBound, NoPlanIsSimulatedFasterAndItIsOftenAboveTheBoundWithoutLinks) 
   EXPECT_GT(checked, 500u);
   EXPECT_GE(above, 5u);
   EXPECT_GT(tightest, 0.97);
+}
+
+// All orders of the devices, all cuts. Every fourth layer is half as fast on the second kind.
+TEST_F(LinkBound, OfAnyDevicesIsBelowEveryOrderOfThemAndOftenAboveTheBoundWithoutLinks) {
+  std::size_t checked = 0, above = 0;
+  double tightest = 0;
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    SmallCase small(seed);
+    small.cluster.kinds.push_back(small.cluster.kinds.front());
+    small.cluster.kind_of_device = {0, 1, 1, 0};
+    for (std::size_t l = 0; l < small.layers.size(); ++l) {
+      std::vector<LayerTimes>& times = small.layers.layers[l].times;
+      times.push_back(times.front());
+      if (l % 4 == 0) times.back().forward *= 2;
+    }
+    for (LayerParameter& parameter : small.layers.parameters)
+      if (!parameter.optimizer.empty()) parameter.optimizer.push_back(parameter.optimizer.front());
+    const Problem problem = small.problem();
+    const Nanoseconds bound = any_devices_links_bound(problem, small.semantics, false);
+    above += static_cast<double>(bound.count()) > any_devices_bound(problem);
+    for_each_partition(small.layers, 4, [&](const Partition& cuts) {
+      for_each_order(problem.device_of_rank, [&](const DeviceOrder& devices) {
+        const Schedule order = generate(problem.schedules[checked++ % 2]);
+        const Nanoseconds time = small.simulated(cuts, order, devices);
+        ASSERT_GE(time, bound) << "seed " << seed;
+        tightest = std::max(tightest,
+                            static_cast<double>(bound.count()) / static_cast<double>(time.count()));
+      });
+    });
+  }
+  EXPECT_GT(checked, 500u);
+  EXPECT_GE(above, 2u);
+  EXPECT_GT(tightest, 0.6);
+}
+
+// Two hosts of two devices, messages of 1000 bytes, 8 microbatches. A message takes 1 us within a
+// host and 100 us between them. The last three ranks are not of one host, so every order crosses
+// behind its second rank or later, where a pair's messages follow one another: 8 x 2 x 100 us,
+// after two forwards of 100 ns, and before two I of 60 ns and the first stage's W of 40 ns.
+TEST_F(LinkBound, OfAnyDevicesIsWhatTheOneSlowWireTakes) {
+  Cluster cluster = uniform_cluster(4, DeviceKind{}, {1e9}, Nanoseconds{0});
+  for (std::size_t a = 0; a < 4; ++a)
+    for (std::size_t b = 0; b < 4; ++b)
+      if (a / 2 != b / 2) cluster.paths[a * 4 + b].bandwidth.points.front().rate = {1e7};
+  Layers layers;
+  for (std::size_t l = 0; l < 4; ++l)
+    layers.layers.push_back(
+        {.name = "l", .times = {{Nanoseconds{100}, Nanoseconds{60}, Nanoseconds{40}}}});
+  for (std::size_t l = 0; l < 3; ++l) {
+    LayerValue& value = layers.values.emplace_back();
+    value.producer = LayerId{l}, value.consumers = {LayerId{l + 1}};
+    value.bytes = value.gradient_bytes = Bytes{1000};
+  }
+  const Problem problem{.layers = layers,
+                        .cluster = cluster,
+                        .schedules = {{"1f1b", 4, 8}},
+                        .device_of_rank = {DeviceId{0}, DeviceId{2}, DeviceId{1}, DeviceId{3}},
+                        .memory_limit = std::vector<Bytes>(4, Bytes{1 << 30}),
+                        .cuts = std::nullopt};
+  const Semantics pairs{Queues::Pair, Links::Delay, false};
+  const double wire = 8 * 2 * 100'000.0;
+  const auto bound = static_cast<double>(any_devices_links_bound(problem, pairs, false).count());
+  EXPECT_EQ(bound, wire + 200 + 120 + 40);
+  // The given order crosses three times, and its bound is of more.
+  EXPECT_GE(static_cast<double>(shared_links_bound(problem, pairs, false).count()), bound);
 }
 
 // A hundred microbatches whose messages take longest of all: side by side if links delay alone, one

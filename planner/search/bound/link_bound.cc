@@ -4,6 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
 
 #include "planner/schedules/families.h"
 #include "planner/search/bound/row_game.h"
@@ -11,6 +14,8 @@
 
 namespace pfeife {
 namespace {
+
+constexpr std::size_t kMostKinds = 100;  ///< ways to deal kinds of devices to ranks, all bounded
 
 /// The boundaries whose messages have a link as the narrowest on their way, or are in a queue.
 struct Crossed {
@@ -114,6 +119,127 @@ void add_rows(const Problem& problem, const ScheduleSpec& spec, const Semantics&
     add_row(queue, n, rows, spec.stages());
 }
 
+/// [device of the problem] number of its part: the parts that paths part of which every tree of
+/// them has one as slow. Paths are compared by the largest message.
+std::vector<std::size_t> parts_of_devices(const Problem& problem) {
+  const std::vector<DeviceId>& devices = problem.device_of_rank;
+  Bytes largest{0};
+  for (const LayerValue& value : problem.layers.values) largest = std::max(largest, value.bytes);
+  std::vector<std::tuple<Nanoseconds, std::size_t, std::size_t>> pairs;  // the fastest first
+  for (std::size_t a = 0; a < devices.size(); ++a)
+    for (std::size_t b = a + 1; b < devices.size(); ++b)
+      pairs.emplace_back(transfer_time(problem.cluster.path(devices[a], devices[b]), largest) +
+                             transfer_time(problem.cluster.path(devices[b], devices[a]), largest),
+                         a, b);
+  std::ranges::sort(pairs);
+  std::vector<std::size_t> part(devices.size()), before;
+  std::iota(part.begin(), part.end(), std::size_t{0});
+  Nanoseconds joined_last{-1};
+  for (const auto& [time, a, b] : pairs) {
+    if (part[a] == part[b]) continue;
+    if (time > joined_last) before = part;  // what faster paths join
+    joined_last = time;
+    std::ranges::replace(part, std::size_t{part[a]}, std::size_t{part[b]});
+  }
+  return before;
+}
+
+/// As good as the best from one part to another.
+Path fastest_between(const Problem& problem, const std::vector<std::size_t>& part) {
+  Path fastest{.links = {}, .latency = Nanoseconds::max(), .bandwidth = {}};
+  BytesPerSecond rate{0};
+  for (std::size_t a = 0; a < part.size(); ++a)
+    for (std::size_t b = 0; b < part.size(); ++b) {
+      if (part[a] == part[b]) continue;
+      const Path& path = problem.cluster.path(problem.device_of_rank[a], problem.device_of_rank[b]);
+      fastest.latency = std::min(fastest.latency, path.latency);
+      for (const BandwidthCurve::Point& point : path.bandwidth.points)
+        rate = std::max(rate, point.rate);
+    }
+  fastest.bandwidth.points = {{Bytes{1}, rate}};
+  return fastest;
+}
+
+/// Every device as fast as the fastest.
+Layers at_best(Layers layers) {
+  for (Layer& layer : layers.layers) {
+    LayerTimes best = layer.times.front();
+    for (const LayerTimes& times : layer.times) {
+      best.forward = std::min(best.forward, times.forward);
+      best.backward_input = std::min(best.backward_input, times.backward_input);
+      best.backward_weight = std::min(best.backward_weight, times.backward_weight);
+      best.optimizer = std::min(best.optimizer, times.optimizer);
+    }
+    std::ranges::fill(layer.times, best);
+  }
+  for (LayerParameter& parameter : layers.parameters)
+    if (!parameter.optimizer.empty())
+      std::ranges::fill(parameter.optimizer, std::ranges::min(parameter.optimizer));
+  return layers;
+}
+Cluster at_best(Cluster cluster) {
+  DeviceKind best = cluster.kinds.front();
+  for (const DeviceKind& kind : cluster.kinds) {
+    best.stage_overhead = std::min(best.stage_overhead, kind.stage_overhead);
+    best.iteration_overhead = std::min(best.iteration_overhead, kind.iteration_overhead);
+  }
+  for (DeviceKind& kind : cluster.kinds)
+    kind.stage_overhead = best.stage_overhead, kind.iteration_overhead = best.iteration_overhead;
+  return cluster;
+}
+
+/// Ranks of neighbouring stages at the end, which are more than fit into one part.
+std::set<std::pair<std::size_t, std::size_t>> last_neighbours(
+    const Placement& placement, const std::vector<std::size_t>& part) {
+  std::size_t most = 0;
+  for (const std::size_t number : part)
+    most = std::max(most, static_cast<std::size_t>(std::ranges::count(part, number)));
+  std::set<std::pair<std::size_t, std::size_t>> pairs;
+  std::set<std::size_t> ranks{placement.rank(StageId{placement.stages() - 1}).index()};
+  for (std::size_t s = placement.stages() - 1; s > 0 && ranks.size() <= most; --s) {
+    const std::size_t a = placement.rank(StageId{s - 1}).index();
+    const std::size_t b = placement.rank(StageId{s}).index();
+    if (a != b) pairs.emplace(std::min(a, b), std::max(a, b));
+    ranks.insert(a);
+  }
+  return pairs;
+}
+
+/// Which kinds the ranks may have, [rank] each, if these are few; else none.
+std::vector<std::vector<std::size_t>> kinds_of_ranks(const Problem& problem) {
+  std::vector<std::size_t> kinds;
+  for (const DeviceId device : problem.device_of_rank)
+    kinds.push_back(problem.cluster.kind_of_device[device.index()]);
+  std::ranges::sort(kinds);
+  std::vector<std::vector<std::size_t>> found;
+  do {
+    if (found.size() == kMostKinds) return {};
+    found.push_back(kinds);
+  } while (std::ranges::next_permutation(kinds).found);
+  return found;
+}
+
+/// The cluster whose ranks are of these kinds.
+Cluster with_kinds(Cluster cluster, const Problem& problem, const std::vector<std::size_t>& kinds) {
+  for (std::size_t r = 0; r < kinds.size(); ++r)
+    cluster.kind_of_device[problem.device_of_rank[r].index()] = kinds[r];
+  return cluster;
+}
+
+/// With this path alone, both ways, between two ranks.
+Cluster with_path(Cluster cluster, const Problem& problem, const Path& path,
+                  const std::pair<std::size_t, std::size_t>& ranks) {
+  const auto join = [&](std::size_t from, std::size_t to) {
+    Path& joined = cluster.paths[problem.device_of_rank[from].index() * cluster.devices() +
+                                 problem.device_of_rank[to].index()];
+    joined = path;
+    joined.links = {cluster.links.size()};
+    cluster.links.push_back({"slow", path.bandwidth.points.front().rate});
+  };
+  join(ranks.first, ranks.second), join(ranks.second, ranks.first);
+  return cluster;
+}
+
 }  // namespace
 
 double shared_links_bound(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
@@ -145,6 +271,38 @@ Nanoseconds shared_links_bound(const Problem& problem, const Semantics& semantic
   double least = std::numeric_limits<double>::infinity();
   for (const auto& [placement, bound] : known) least = std::min(least, bound);
   return Nanoseconds{std::isfinite(least) ? static_cast<std::int64_t>(least) : 0};
+}
+
+Nanoseconds any_devices_links_bound(const Problem& problem, const Semantics& semantics,
+                                    bool linked) {
+  if (problem.device_of_rank.size() < 2) return shared_links_bound(problem, semantics, linked);
+  const std::vector<std::size_t> part = parts_of_devices(problem);
+  const Path slow = fastest_between(problem, part);
+  Cluster without_links = problem.cluster;
+  std::ranges::fill(without_links.paths, Path{});  // a transfer takes no time
+  std::vector<Cluster> clusters;
+  for (const auto& kinds : kinds_of_ranks(problem))
+    clusters.push_back(with_kinds(without_links, problem, kinds));
+  const bool all_kinds = !clusters.empty();
+  if (!all_kinds) clusters.push_back(at_best(without_links));
+  const Layers layers = all_kinds ? problem.layers : at_best(problem.layers);
+  Problem of_placement = with_layers(problem, layers);
+  std::ranges::fill(of_placement.memory_limit, std::ranges::max(problem.memory_limit));
+  std::set<std::pair<std::vector<RankId>, std::size_t>> known;  // placements
+  Nanoseconds least = Nanoseconds::max();
+  for (const ScheduleSpec& spec : problem.schedules) {
+    const Placement placement = placement_of(problem, spec);
+    if (!known.emplace(placement.rank_of_stage, spec.microbatches).second) continue;
+    of_placement.schedules = {spec};
+    for (const auto& ranks : last_neighbours(placement, part))
+      for (const Cluster& kinds : clusters) {
+        const Cluster cluster = with_path(kinds, problem, slow, ranks);
+        const Nanoseconds bound =
+            shared_links_bound(with_cluster(of_placement, cluster), semantics, linked);
+        if (bound > Nanoseconds{0}) least = std::min(least, bound);  // else it has no cuts
+      }
+  }
+  return least == Nanoseconds::max() ? Nanoseconds{0} : least;
 }
 
 }  // namespace pfeife

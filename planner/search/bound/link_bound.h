@@ -22,4 +22,14 @@ double shared_links_bound(const CutModel& model, const Problem& problem, const S
 /// The least of all listed schedules; 0 if none has cuts.
 Nanoseconds shared_links_bound(const Problem& problem, const Semantics& semantics, bool linked);
 
+/// The same whichever of the problem's devices runs which rank. The devices are dealt into the
+/// parts that the slowest paths part which no chain of all of them avoids. At the end of the stages
+/// are more ranks than a part has devices, so two neighbours there are of different parts. For each
+/// two that may be, all else is as good as the best: transfers between other ranks take no time,
+/// and between the two is the fastest path from one part to another. The bound is the least of
+/// theirs, and of all ways to deal the kinds of devices to the ranks; where these are many, every
+/// device is as fast as the fastest.
+Nanoseconds any_devices_links_bound(const Problem& problem, const Semantics& semantics,
+                                    bool linked);
+
 }  // namespace pfeife
