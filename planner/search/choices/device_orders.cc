@@ -22,8 +22,8 @@ constexpr std::size_t kEnumerated = 20'000;  ///< orders to look at one by one
 constexpr std::size_t kJudged = 400;         ///< of them, different ones to judge
 constexpr std::size_t kStarts = 4;           ///< of exchanging devices
 constexpr std::size_t kRounds = 12;          ///< of all exchanges, from each start
-constexpr std::size_t kWithMoves = 4;  ///< times the orders to keep, judged with moves of cuts
-constexpr std::size_t kMoves = 20;     ///< of the cuts of such an order
+constexpr std::size_t kRefined = 4;    ///< times the orders to keep: judged with moves of cuts
+constexpr std::size_t kCutMoves = 20;  ///< of the cuts of such an order
 
 /// All that a contention-free estimate takes from the paths between devices, as small numbers.
 class PathClasses {
@@ -160,9 +160,9 @@ class Ranking {
     std::vector<Entry> all;
     for (const auto& [signature, entry] : known_) all.push_back(entry);
     std::ranges::sort(all);
-    all.resize(std::min(all.size(), kWithMoves * keep));
+    all.resize(std::min(all.size(), kRefined * keep));
     parallel_for(all.size(), threads_,
-                 [&](std::size_t i) { all[i].score = judge_(all[i].order, kMoves); });
+                 [&](std::size_t i) { all[i].score = judge_(all[i].order, kCutMoves); });
     std::ranges::sort(all);
     std::vector<DeviceOrder> orders;
     for (Entry& entry : all)

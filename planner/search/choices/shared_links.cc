@@ -28,7 +28,7 @@ constexpr std::size_t kElite = 6;          ///< plans from which the search goes
 constexpr std::size_t kMoves = 64;         ///< random moves of one plan's cuts
 constexpr std::size_t kTimedMoves = 32;    ///< of all changes of one plan
 constexpr double kPricing = 0.125;         ///< of the time of a simulation
-/// Of the progress: when known plans are timed, when slower links are searched.
+/// Shares of the progress: once known plans are timed, once slower links are searched.
 constexpr double kPoolDone = 0.2, kSlowerDone = 0.6;
 
 /// A plan and what is known of its time without a simulation.
