@@ -22,8 +22,9 @@ constexpr std::size_t kEnumerated = 20'000;  ///< orders to look at one by one
 constexpr std::size_t kJudged = 400;         ///< of them, different ones to judge
 constexpr std::size_t kStarts = 4;           ///< of exchanging devices
 constexpr std::size_t kRounds = 12;          ///< of all exchanges, from each start
-constexpr std::size_t kRefined = 4;    ///< times the orders to keep: judged with moves of cuts
-constexpr std::size_t kCutMoves = 20;  ///< of the cuts of such an order
+constexpr std::size_t kFewMoves = 3;         ///< of the cuts of each
+constexpr std::size_t kRefined = 4;          ///< times the orders to keep: judged with more moves
+constexpr std::size_t kCutMoves = 20;        ///< of the cuts of these
 
 /// All that a contention-free estimate takes from the paths between devices, as small numbers.
 class PathClasses {
@@ -131,8 +132,8 @@ class Judge {
   CutModel model_;
 };
 
-/// Scores of orders; each class of equal ones is judged once: without moves of cuts, which take
-/// most of the time and are made for the best few.
+/// Scores of orders; each class of equal ones is judged once, after few moves of cuts: they take
+/// most of the time, and the best orders get more.
 class Ranking {
  public:
   Ranking(const Problem& problem, const std::vector<Priced>& plans, const SearchOptions& options)
@@ -147,7 +148,8 @@ class Ranking {
       if (added) fresh.push_back(order);
     }
     std::vector<double> scores(fresh.size());
-    parallel_for(fresh.size(), threads_, [&](std::size_t i) { scores[i] = judge_(fresh[i], 0); });
+    parallel_for(fresh.size(), threads_,
+                 [&](std::size_t i) { scores[i] = judge_(fresh[i], kFewMoves); });
     for (std::size_t i = 0; i < fresh.size(); ++i)
       known_.at(classes_.signature(fresh[i])).score = scores[i];
   }
