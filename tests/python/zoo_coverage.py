@@ -7,27 +7,31 @@ What is in FILE already is not tried again, so that it goes on where it was; nam
 
 import argparse
 import contextlib
+import ctypes
 import json
 import os
 import re
+import resource
 import signal
 import sys
 import tempfile
 import time
 import traceback
-import zlib
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # pools of threads do not live through a fork
 import torch
 import torch.distributed as dist
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import pfeife
-from zoo import ZOO
+from pfeife._check import Draws
+from pfeife._operators import Moment
+from zoo import CHOSEN, ZOO
 
 SAMPLES, MICROBATCHES, STEPS, SEED = 4, 2, 2, 0
-SECONDS = 900  # of one model
+BYTES = 5 << 30  # of a model's process, and of each of its ranks
+PR_SET_PDEATHSIG = 1
+limit_s = 150
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-3}
 CLUSTER = dict(memory="80 GiB", peak={"fp32": "10 TFLOP/s"}, memory_bandwidth="1 TB/s")
 FORMAT = """# Which models are captured, planned and trained
@@ -45,7 +49,7 @@ Made by `tests/python/zoo_coverage.py` with {versions}: tiny configurations, ran
 
 def short(error, length=160):
     text = re.sub(r"\S*/(?=[\w.-]+/[\w.-]+\.py)", "", " ".join(str(error).split()))  # no places of this machine
-    return f"{type(error).__name__}: {text[:length]}" if not isinstance(error, pfeife.Unexportable) else text[: 2 * length]
+    return f"{type(error).__name__}: {text[:length]}" if not isinstance(error, pfeife.Unexportable) else text
 
 
 def built(name, dtype):
@@ -55,36 +59,18 @@ def built(name, dtype):
     return module, {key: one.to(dtype) if one.is_floating_point() else one for key, one in batch.items()}
 
 
-class DrawsAsPlanned(TorchDispatchMode):
-    """The plain module's random operators with the numbers that a pipeline gives them."""
-
-    def __init__(self, program, step, microbatch):
-        from pfeife._operators import Moment, draws
-
-        super().__init__()
-        self.moment = Moment(SEED, torch.device("cpu"))
-        self.moment.step = step
-        self.moment.at(microbatch)
-        self.names = iter([node.name for node in program.graph.nodes if draws(node)])
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        given = dict(zip((one.name for one in function._schema.arguments), args), **(kwargs or {}))
-        random = torch.Tag.nondeterministic_seeded in function.tags and given.get("dropout_p", 1) != 0 and given.get("train") is not False
-        if random and (name := next(self.names, "")):
-            self.moment.draw(zlib.crc32(name.encode()))
-        return function(*args, **(kwargs or {}))
-
-
 def plain_steps(name, dtype, capture):
     """[step] (loss, gradients by name) of the module itself."""
     module, batch = built(name, dtype)
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3)
+    moment = Moment(SEED, torch.device("cpu"))
     parts = list(zip(*(one.tensor_split(MICROBATCHES) for one in batch.values())))
     done = []
     for step in range(STEPS):
         loss = 0
+        moment.step = step
         for number, part in enumerate(parts):
-            with DrawsAsPlanned(capture.program, step, number):
+            with Draws(capture.program, moment, number):
                 own = module(**dict(zip(batch, part))) / MICROBATCHES
                 own.backward()
             loss += own.detach()
@@ -121,7 +107,7 @@ def trained(name, dtype, module, batch, plan, rank, store):
 def on_two_ranks(work):
     """The worst that work(rank, store) gives on two ranks of their own; RuntimeError if one fails."""
     with tempfile.TemporaryDirectory() as folder:
-        ranks = [in_process(lambda rank=rank: work(rank, folder + "/store")) for rank in range(2)]
+        ranks = [in_process(lambda say, rank=rank: work(rank, folder + "/store")) for rank in range(2)]
         found = [result() for result in ranks]
     if wrong := [one for one in found if isinstance(one, str)]:
         raise RuntimeError(wrong[0])
@@ -129,27 +115,41 @@ def on_two_ranks(work):
 
 
 def in_process(work):
-    """Starts work() in a process of its own; what is returned waits for its value, or for the text of its mistake."""
+    """Starts work(say) in a process of its own, within --seconds and BYTES; what is returned waits for its value, or for the text
+    of its mistake. What it says before counts where it comes to none."""
     reading, writing = os.pipe()
     process = os.fork()
     if process == 0:
         os.close(reading)
-        signal.alarm(SECONDS)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # ranks do not outlive a model's process
+        resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s + 1))
+        signal.alarm(10 * limit_s)  # a hang needs no processor
+        resource.setrlimit(resource.RLIMIT_DATA, (BYTES, BYTES))
+
+        def say(value):
+            os.write(writing, json.dumps(value).encode() + b"\n")
+
         try:
-            made = work()
+            say(work(say))
         except BaseException as error:  # also SystemExit
             if os.environ.get("COVERAGE_DEBUG"):
                 traceback.print_exc()
-            made = short(error)
-        os.write(writing, json.dumps(made).encode())
+            say(short(error))
         os._exit(0)
     os.close(writing)
 
     def result():
         with open(reading) as pipe:
-            text = pipe.read()
-        os.waitpid(process, 0)
-        return json.loads(text) if text else f"not done in {SECONDS} s, or died"
+            said = [json.loads(line) for line in pipe]
+        died_of = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        if not died_of:
+            return said[-1]
+        by_limit = {-signal.SIGXCPU: f"not within {limit_s} s", -signal.SIGALRM: f"hung for {10 * limit_s} s"}
+        why = by_limit.get(died_of, f"died of signal {-died_of}")
+        if not said:
+            return why
+        lacking = next(what for what in ("captured", "planned", "trained") if what not in said[-1])
+        return {**said[-1], lacking: why}
 
     return result
 
@@ -160,7 +160,7 @@ def planned(capture):
     return pfeife.plan(capture, cluster=cluster, microbatches=MICROBATCHES, **how)
 
 
-def tried(name, dtype):
+def tried(name, dtype, say):
     """What became of a model: captured, planned, trained, each a text or a figure."""
     module, batch = built(name, dtype)
     try:
@@ -168,11 +168,13 @@ def tried(name, dtype):
     except pfeife.Unexportable as error:
         return {"captured": short(error)}
     found = {"captured": "open batch" if capture.is_open else "fixed microbatch", "dtype": str(dtype)}
+    say(found)
     try:
         plan = planned(capture)
     except ValueError as error:
         return {**found, "planned": short(error)}
     found["planned"] = "yes"
+    say(found)
     if any("autograd.Function" in note for note in capture.notes):
         return found  # autograd has run, and lives through no fork
     try:
@@ -209,18 +211,22 @@ def summary(results, versions):
         shown = (f"{difference:.0e}".replace("0e+00", "equal") if yes(found, "trained") else f"differs by {difference:.0e}") if isinstance(difference, float) else difference
         if found.get("dtype") == "torch.float32" and shown:
             shown += " (fp32)"
-        rows.append("| " + " | ".join([name, found["captured"], found.get("planned", ""), shown]).replace("\n", " ") + " |")
+        called = f"{name}, {CHOSEN[name]}" if name in CHOSEN else name
+        rows.append("| " + " | ".join([called, found["captured"], found.get("planned", ""), shown]).replace("\n", " ") + " |")
     counts = {what: sum(yes(results.get(name, {}), what) for name in ZOO) for what in ("captured", "planned", "trained")}
     totals = f"Of {len(ZOO)} models {counts['captured']} are captured, {counts['planned']} planned, {counts['trained']} trained with equal gradients."
     return FORMAT.format(totals=totals, rows="\n".join(rows), versions=versions, samples=SAMPLES, microbatches=MICROBATCHES, steps=STEPS)
 
 
 def main():
+    global limit_s
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(ZOO))
     parser.add_argument("--results", type=Path, default=Path("coverage.json"))
     parser.add_argument("--table", type=Path, default=Path(__file__).resolve().parents[2] / "python" / "COVERAGE.md")
+    parser.add_argument("--seconds", type=int, default=limit_s, help="of a processor, for a model's process and each of its ranks")
     options = parser.parse_args()
+    limit_s = options.seconds
     if unknown := [name for name in options.names if name not in ZOO]:
         parser.error(f"unknown model {unknown[0]}; known: {', '.join(ZOO)}")
     results = json.loads(options.results.read_text()) if options.results.exists() else {}
@@ -230,11 +236,12 @@ def main():
             versions.append(f"{library} {__import__(library).__version__.split('+')[0]}")
     for name in options.names or [one for one in ZOO if one not in results]:
         start = time.monotonic()
-        found = in_process(lambda: tried(name, torch.float64))()
+        found = in_process(lambda say: tried(name, torch.float64, say))()
         if isinstance(found, dict) and found.get("planned") == "yes" and "trained" not in found:
             found["trained"] = trained_anew(name, torch.float64)
-        if isinstance(found, str) or isinstance(found.get("trained"), str) or "planned" not in found:  # not all run in fp64
-            other = in_process(lambda: tried(name, torch.float32))()
+        wrong = isinstance(found, str) or isinstance(found.get("trained"), str) or "planned" not in found
+        if wrong and not re.search("not within|hung", str(found)):  # not all run in fp64
+            other = in_process(lambda say: tried(name, torch.float32, say))()
             found = found if isinstance(other, str) and not isinstance(found, str) else other
         results[name] = found if not isinstance(found, str) else {"captured": found}
         options.results.write_text(json.dumps(results, indent=1))
