@@ -12,7 +12,6 @@
 namespace pfeife {
 namespace {
 
-using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -23,16 +22,18 @@ Trace loaded() {
   Trace trace;
   trace.source = TraceSource::Simulated;
   trace.ranks = 1;
-  trace.events.push_back({.cell = forward(StageId{0}, MicrobatchId{0}), .end = milliseconds{10}});
-  trace.links = {{.link = "slot",
-                  .capacity = {2e9},
-                  .bytes = Bytes{2'000'000},
-                  .samples = {{milliseconds{0}, 0.1}, {milliseconds{10}, 0}}},
-                 {.link = "nic",
-                  .capacity = {1e9},
-                  .bytes = Bytes{5'000'000},
-                  .samples = {{milliseconds{5}, 1}, {milliseconds{10}, 0}},
-                  .slowed = milliseconds{3}}};
+  trace.events.push_back(
+      {.cell = forward(StageId{0}, MicrobatchId{0}), .end = std::chrono::milliseconds{10}});
+  trace.links = {
+      {.link = "slot",
+       .capacity = {2e9},
+       .bytes = Bytes{2'000'000},
+       .samples = {{std::chrono::milliseconds{0}, 0.1}, {std::chrono::milliseconds{10}, 0}}},
+      {.link = "nic",
+       .capacity = {1e9},
+       .bytes = Bytes{5'000'000},
+       .samples = {{std::chrono::milliseconds{5}, 1}, {std::chrono::milliseconds{10}, 0}},
+       .slowed = std::chrono::milliseconds{3}}};
   return trace;
 }
 
@@ -70,14 +71,16 @@ TEST(LinkLoadsSvg, TheAreaBeginsWhereTheLoadDoes) {
 }
 
 LinksRecord slow_nic() {
-  return {.links = {{"nic", 1e9, Bytes{5'000'000}, 0.5, milliseconds{3}},
-                    {"slot", 2e9, Bytes{2'000'000}, 0.1, milliseconds{0}}},
-          .slowed = {{1, 2, 8, milliseconds{1}, milliseconds{2}, milliseconds{4}},
-                     {2, 3, 8, milliseconds{1}, Nanoseconds{1'000'100}, Nanoseconds{1'000'200}}},
-          .faster = {.now = milliseconds{10},
-                     .unshared = milliseconds{9},
-                     .twice = milliseconds{8},
-                     .instant = milliseconds{5}}};
+  return {.links = {{"nic", 1e9, Bytes{5'000'000}, 0.5, std::chrono::milliseconds{3}},
+                    {"slot", 2e9, Bytes{2'000'000}, 0.1, std::chrono::milliseconds{0}}},
+          .slowed = {{1, 2, 8, std::chrono::milliseconds{1}, std::chrono::milliseconds{2},
+                      std::chrono::milliseconds{4}},
+                     {2, 3, 8, std::chrono::milliseconds{1}, Nanoseconds{1'000'100},
+                      Nanoseconds{1'000'200}}},
+          .faster = {.now = std::chrono::milliseconds{10},
+                     .unshared = std::chrono::milliseconds{9},
+                     .twice = std::chrono::milliseconds{8},
+                     .instant = std::chrono::milliseconds{5}}};
 }
 
 TEST(LinksSentences, SayWhatSharingCostsAndWhatAFasterNetworkGains) {
