@@ -68,6 +68,7 @@ void take_given(Request& request) {
       request.training.precision = plan.training.precision;
       request.training.optimizer = plan.training.optimizer;
       request.training.microbatch_size = plan.training.microbatch_size;
+      request.training.mode = plan.training.mode;
     }
     schedule = std::move(plan.schedule);
   } else {
@@ -117,11 +118,8 @@ class LayersForRequests {
       if (model_use(known) == model_use(request) && known.calibration == request.calibration)
         return layers;
     const Cluster cluster = calibrated(cluster_, request);
-    LayersAndWork layers =
-        model_.layers
-            ? LayersAndWork{.layers = replicated(cut_as_used(*model_.layers, model_use(request)),
-                                                 request.replicas, cluster)}
-            : read_model(request, cluster);
+    LayersAndWork layers = model_.layers ? LayersAndWork{.layers = used_layers(request, cluster)}
+                                         : read_model(request, cluster);
     layers_by_request_.emplace_back(request,
                                     std::make_shared<const LayersAndWork>(std::move(layers)));
     return layers_by_request_.back().second;
@@ -137,6 +135,12 @@ class LayersForRequests {
   }
 
  private:
+  /// The layers at hand, as the request uses them.
+  Layers used_layers(const Request& request, const Cluster& cluster) const {
+    const ModelUse use = model_use(request);
+    return as_used(cut_as_used(*model_.layers, use), use, cluster);
+  }
+
   const Model& model_;
   const Cluster& cluster_;
   std::mutex mutex_;

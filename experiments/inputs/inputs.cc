@@ -29,8 +29,9 @@ std::string layers_key(const ModelFiles& model, const ModelUse& use) {
   if (model.profile) key += "\n" + model.profile->string();
   for (const OperatorCost& cost : model.operators)
     key += "\n" + cost.op + "\n" + cost.flops + "\n" + cost.bytes;
-  for (const std::int64_t number : {use.replicas.count, std::int64_t{use.replicas.zero},
-                                    std::int64_t{use.replicas.overlap_reductions}})
+  for (const std::int64_t number :
+       {use.replicas.count, std::int64_t{use.replicas.zero},
+        std::int64_t{use.replicas.overlap_reductions}, static_cast<std::int64_t>(use.mode)})
     key += "\n" + std::to_string(number);
   return key;
 }
@@ -52,7 +53,8 @@ ModelUse model_use(const Request& request) {
           .precision = request.training.precision,
           .optimizer = request.training.optimizer,
           .microbatch_size = request.training.microbatch_size,
-          .replicas = request.replicas};
+          .replicas = request.replicas,
+          .mode = request.training.mode};
 }
 
 LayersAndWork read_model(const Request& request, const Cluster& cluster) {

@@ -12,7 +12,8 @@ namespace pfeife {
 
 ExperimentRules rules_of(Inputs& inputs) {
   ExperimentRules rules;
-  for (const Family& family : families()) rules.families.push_back(family.name);
+  for (const Mode mode : {Mode::Train, Mode::Forward})
+    for (const Family& family : families(mode)) rules.families.push_back(family.name);
   rules.orders = linear_orders();
   rules.order_of_plan = [](const PlanSettings& plan) { return read_plan(*plan.file).linear_order; };
   rules.training_of_plan = [](const PlanSettings& plan) { return read_plan(*plan.file).training; };

@@ -65,7 +65,7 @@ std::vector<ScheduleSpec> schedules_of(const Request& config,
   std::vector<ScheduleSpec> specs =
       config.plan.reference ? reference_set(config.devices, config.microbatches, stages_per_rank)
                             : search_set(config.devices, config.microbatches, stages_per_rank,
-                                         family_list(config.plan));
+                                         family_list(config.plan, config.training.mode));
   if (specs.empty())
     throw RefusedWish(
         "plan", "plan: no schedule family can do " + number(config.devices) + " devices, " +
@@ -119,6 +119,7 @@ void set_memory(const Request& config, Problem& problem) {
 }
 
 StepNorm step_norm(const Request& config, const Layers& layers) {
+  if (config.training.mode == Mode::Forward) return StepNorm::None;
   if (config.training.clip_norm > 0) return StepNorm::Clipped;
   const bool of_graph =
       std::ranges::any_of(layers.layers, [](const Layer& layer) { return !layer.nodes.empty(); });

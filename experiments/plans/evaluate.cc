@@ -55,7 +55,7 @@ void name_inputs(const Request& config, Origin origin, Plan& plan) {
   plan.model = file_name(config, "model", config.model.file);
   plan.cluster = file_name(config, "cluster", config.cluster);
   plan.training = {config.training.precision, config.training.optimizer,
-                   plan.training.microbatch_size};
+                   plan.training.microbatch_size, config.training.mode};
   if (config.training.clip_norm > 0)
     plan.clip_norm = config.training.clip_norm;  // else as a given plan has it
   plan.found = {{"by", words(origin)}, {"program", "pfeife " PFEIFE_VERSION}};

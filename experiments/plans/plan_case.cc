@@ -12,11 +12,11 @@
 
 namespace pfeife {
 
-std::vector<std::string> family_list(const PlanSettings& plan) {
+std::vector<std::string> family_list(const PlanSettings& plan, Mode mode) {
   const bool all = plan.families.front() == "all";
   if (!all && plan.families.front() != "certified") return plan.families;
   std::vector<std::string> names;
-  for (const Family& family : families())
+  for (const Family& family : families(mode))
     if (all || family.certified) names.push_back(family.name);
   return names;
 }

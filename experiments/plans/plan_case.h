@@ -15,7 +15,7 @@ namespace pfeife {
 inline constexpr std::size_t kKeptPlans = 5;
 
 /// The families that the config names, one by one.
-std::vector<std::string> family_list(const PlanSettings& plan);
+std::vector<std::string> family_list(const PlanSettings& plan, Mode mode);
 
 /// Refuses what cannot be planned: a point that a family named in `plan` cannot do, cuts that are
 /// not legal or that the devices cannot share, a given plan or schedule that does not fit the

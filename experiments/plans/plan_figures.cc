@@ -77,6 +77,7 @@ PlanFigures figures_of(const Evaluation& plan, const EvaluatedCase& evaluated, c
   if (trace != nullptr) {
     figures.span = span(*trace);
     figures.without_optimizer = step_without_optimizer(*trace);
+    figures.latency = forward_latency(*trace);
     add_rate(plan, evaluated, *trace, figures);
   }
   figures.reference_peak =

@@ -59,7 +59,7 @@ std::vector<TriedChange> what_would_help(const Request& config, const Problem& p
     std::vector<std::size_t> stages_per_rank = config.plan.stages_per_rank;
     if (all) stages_per_rank = {1, 2, 3};
     return search_set(ranks, microbatches, stages_per_rank,
-                      family_list(all ? PlanSettings{} : config.plan));
+                      family_list(all ? PlanSettings{} : config.plan, config.training.mode));
   };
   around.devices = all_devices(config, cluster);
   for (const DeviceId device : around.devices)

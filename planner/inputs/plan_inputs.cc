@@ -26,7 +26,8 @@ ModelUse model_use(const Plan& plan) {
           .precision = plan.training.precision,
           .optimizer = plan.training.optimizer,
           .microbatch_size = plan.training.microbatch_size,
-          .replicas = plan.files->replicas};
+          .replicas = plan.files->replicas,
+          .mode = plan.training.mode};
 }
 
 PlanInputs read_plan_inputs(const Plan& plan, const std::filesystem::path& folder) {

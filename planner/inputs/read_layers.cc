@@ -1,5 +1,6 @@
 #include "planner/inputs/read_layers.h"
 
+#include "planner/cost/layers/forward_layers.h"
 #include "planner/cost/layers/grouping.h"
 #include "planner/cost/layers/linear_order.h"
 #include "planner/cost/operators/roofline.h"
@@ -85,14 +86,15 @@ Layers grouped(const FactsByPrecision& facts, const std::vector<Profile>& profil
   return layers;
 }
 
-ModelWork work_of(const ModelFiles& files, const GraphFacts& facts) {
+ModelWork work_of(const ModelFiles& files, const GraphFacts& facts, Mode mode) {
   const SavedMemory saved = saved_memory(facts, DeviceType::Gpu);
   const KernelList kernels(facts, saved, DeviceType::Gpu, files.operators);
   ModelWork work;
   for (const NodeId n : nodes_of(facts.graph))
     for (const Kernel& kernel : kernels.at(n))
-      work.flops.value += static_cast<double>(kernel.times) * kernel.flops.value *
-                          share_that_counts(facts.graph.node(n).op, kernel);
+      if (mode == Mode::Train || kernel.pass == Pass::Forward)
+        work.flops.value += static_cast<double>(kernel.times) * kernel.flops.value *
+                            share_that_counts(facts.graph.node(n).op, kernel);
   for (const SavedStorage& storage : saved.storages)
     work.autocast_copy.push_back(facts.graph.value(storage.value).role == ValueRole::Parameter);
   return work;
@@ -106,7 +108,7 @@ LayersAndWork read_archive(const ModelFiles& files, const ModelUse& use, const C
     profiles.push_back(profile_of(files, use, facts, kind));
   Layers layers = grouped(facts, profiles, use.order, std::move(node_order));
   if (!files.profile) note_uncosted(files, graph, layers);
-  return {std::move(layers), work_of(files, facts.at(use.precision))};
+  return {std::move(layers), work_of(files, facts.at(use.precision), use.mode)};
 }
 
 Layers read_mesh(const std::filesystem::path& file) {
@@ -198,6 +200,11 @@ static LayersAndWork read_pipeline(const ModelFiles& files, const ModelUse& use,
   return {};
 }
 
+Layers as_used(Layers layers, const ModelUse& use, const Cluster& cluster) {
+  layers = replicated(std::move(layers), use.replicas, cluster);
+  return use.mode == Mode::Forward ? forward_layers(std::move(layers)) : layers;
+}
+
 Layers read_layers(const ModelFiles& files, const Cluster& cluster, const ModelUse& use) {
   return read_layers_and_work(files, cluster, use).layers;
 }
@@ -205,8 +212,7 @@ Layers read_layers(const ModelFiles& files, const Cluster& cluster, const ModelU
 LayersAndWork read_layers_and_work(const ModelFiles& files, const Cluster& cluster,
                                    const ModelUse& use) {
   LayersAndWork read = read_pipeline(files, use, cluster);
-  read.layers = cut_as_used(std::move(read.layers), use);
-  read.layers = replicated(std::move(read.layers), use.replicas, cluster);
+  read.layers = as_used(cut_as_used(std::move(read.layers), use), use, cluster);
   return read;
 }
 

@@ -24,12 +24,14 @@ struct ModelUse {
   Optimizer optimizer = Optimizer::Adam;
   std::optional<std::int64_t> microbatch_size;  ///< none: the archive's own; 1 for the others
   Replicas replicas;                            ///< of the pipeline
+  Mode mode = Mode::Train;
   friend bool operator==(const ModelUse&, const ModelUse&) = default;
 };
 
 /// What a microbatch of an archive is, whatever runs it.
 struct ModelWork {
-  Flops flops;  ///< forward and backward; what backward computes again does not count
+  /// Forward and, where it is trained, backward; what backward computes again does not count.
+  Flops flops;
   /// [Layers::storages] true: autocast's 16-bit copies of a parameter.
   std::vector<bool> autocast_copy;
 };
@@ -65,6 +67,9 @@ Layers pipeline_layers(const MeshRun& run, const Network& network);
 /// The layers with no other cuts than their use allows: of plans for frameworks, between numbered
 /// modules. Errors: RefusedWish of plan.for where there are none.
 Layers cut_as_used(Layers layers, const ModelUse& use);
+
+/// The layers of one pipeline, of `use.replicas`, in the mode of `use`.
+Layers as_used(Layers layers, const ModelUse& use, const Cluster& cluster);
 
 struct LayersAndWork {
   Layers layers;

@@ -68,6 +68,7 @@ std::string disagreement(const Certificate& c, const Plan& plan) {
   if (plan.model_digest != c.layers.digest || plan.linear_order != c.layers.order)
     return "it is of another model or order";
   if (plan.cluster_digest != c.cluster.digest) return "it is of another cluster";
+  if (plan.training.mode != c.layers.mode) return "it is of another training.mode";
   if (!plan.bound || plan.bound->schedules.empty()) return "the plan names no bound of schedules";
   if (plan.placement.ranks() != placement.ranks() || refusal(plan.spec) ||
       plan.bound->memory_limit.size() != placement.ranks() ||

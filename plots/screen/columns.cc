@@ -152,6 +152,8 @@ const std::array kColumns{
     Column{"span", "span ms", [](Facts f, Record, Plan p) { return time_text(f, p.figures.span); }},
     Column{"no_optimizer", "without optimizer ms",
            [](Facts f, Record, Plan p) { return time_text(f, p.figures.without_optimizer); }},
+    Column{"latency", "latency ms",
+           [](Facts f, Record, Plan p) { return time_text(f, p.figures.latency); }},
     Column{"tflops", "TFLOP/s a device",
            [](Facts, Record, Plan p) {
              return p.figures.rate ? fixed(p.figures.rate->value / 1e12, 1) : "";
@@ -201,7 +203,8 @@ std::vector<std::string> usual_columns(std::span<const CaseRecord> cases) {
   });
   std::vector<std::string> names{"step"};
   if (beside) names.insert(names.end(), {"measure", "error"});
-  names.insert(names.end(), {"p95", "samples", "vs", "bubble", "peak", "reserved", "gap"});
+  names.insert(names.end(),
+               {"p95", "samples", "latency", "vs", "bubble", "peak", "reserved", "gap"});
   return names;
 }
 

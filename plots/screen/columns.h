@@ -43,7 +43,7 @@ struct Column {
 std::vector<std::string> column_names();
 /// The columns of those names, in that order; of an empty list the usual ones that any plan fills:
 /// step, measure and error (where plans are compared by another engine), p95 (with jitter),
-/// samples, vs, bubble, peak, gap. Every name is of column_names().
+/// samples, latency (forward only), vs, bubble, peak, gap. Every name is of column_names().
 std::vector<Column> columns_of(std::span<const CaseRecord> cases, const TableFacts& facts,
                                std::span<const std::string> names = {});
 

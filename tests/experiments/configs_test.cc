@@ -25,12 +25,15 @@ TEST_P(ShippedConfig, RunsReducedAndLeavesEveryFile) {
   const std::map<std::string, std::string> devices{
       {"llama2_7b", "8"}, {"sdxl_unet", "8"}, {"zero_bubble", "8"}};
   const auto found = devices.find(GetParam());
-  const Outcome outcome = run({(configs() / GetParam()).string() + ".yaml", "--set",
-                               "cases.devices=" + (found == devices.end() ? "2" : found->second),
-                               "--set", "cases.microbatches=2", "--set", "plan.families=1f1b",
-                               "--set", "plan.stages_per_rank=1", "--set", "baselines=gpipe"});
+  const bool forward = GetParam() == "forward";
+  const std::string family = forward ? "forward" : "1f1b";
+  const Outcome outcome =
+      run({(configs() / GetParam()).string() + ".yaml", "--set",
+           "cases.devices=" + (found == devices.end() ? "2" : found->second), "--set",
+           "cases.microbatches=2", "--set", "plan.families=" + family, "--set",
+           "plan.stages_per_rank=1", "--set", forward ? "baselines=forward" : "baselines=gpipe"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, ::testing::ContainsRegex("1f1b[^\n]* [*] "));
+  EXPECT_THAT(outcome.out, ::testing::ContainsRegex(family + "[^\n]* [*] "));
   const auto left = files("results/" + GetParam());
   for (const char* name :
        {"results.csv", "results.md", "results.tex", "results.json", "report.html"})

@@ -107,7 +107,7 @@ TEST(Results, CsvHasTheColumnsOfTheContractAndEmptyFieldsForWhatIsNotThere) {
             "lower_bound_ms,gap_fraction,simulate_gap_fraction,"
             "peak_memory_bytes,reserved_memory_bytes,memory_limit_bytes,feasible,"
             "search_s,candidates,estimate_p5_ms,estimate_median_ms,estimate_p95_ms,"
-            "span_ms,without_optimizer_ms,flops_per_s_of_device,model_flops_utilization,"
+            "span_ms,without_optimizer_ms,latency_ms,flops_per_s_of_device,model_flops_utilization,"
             "reference_peak_bytes_of_rank,parameters_bytes_of_rank,gradients_bytes_of_rank,"
             "optimizer_bytes_of_rank,saved_bytes_of_rank,autocast_copies_bytes_of_rank,"
             "held_for_weights_bytes_of_rank,buffers_bytes_of_rank,temporary_bytes_of_rank,"
@@ -116,12 +116,12 @@ TEST(Results, CsvHasTheColumnsOfTheContractAndEmptyFieldsForWhatIsNotThere) {
             "\"compute x 2, 3 ms a stage execution\",tf32,"
             "\"[1, 2]\",looped,2,3,4,1,1 5,prefetch=1,850.169338,"
             "850.169339,,850.169340,14.115000,0.250000,,0.000000,,1000,,2000,1,0.250,7,800.000001,,"
-            "900.000000,840.000000,830.000000,1500000000000,0.250000,1100 1050,"
+            "900.000000,840.000000,830.000000,,1500000000000,0.250000,1100 1050,"
             "1 4,0 0,0 0,2 0,0 5,0 0,3 0,0 0,0 0,0 0,0 0\n"
             "\"devices=2,microbatches=3\",interleaved_1f1b,\"models/a, b.pt2\",box.yaml,"
             "\"compute x 2, 3 ms a stage execution\",tf32,"
             "\"[1, 2]\",interleaved_1f1b,0,0,0,0,,,,,,,,,,,,,,0,"
-            "0,0.000,0,,,,,,,,,,,,,,,,,,,\n");
+            "0,0.000,0,,,,,,,,,,,,,,,,,,,,\n");
 }
 
 TEST(Results, ACaseReadsBackFromItsJsonToTheNanosecond) {

@@ -26,7 +26,9 @@ std::vector<PlayedRank> played_ranks(const Plan& plan, const Layers& layers,
                                      const AllocatorSettings& settings);
 
 /// The layers say the lifetimes of what they keep. Else reserved_factor() stands for them.
-inline bool has_lifetimes(const Layers& layers) { return !layers.storages.empty(); }
+inline bool has_lifetimes(const Layers& layers) {
+  return !layers.storages.empty() && layers.mode == Mode::Train;
+}
 
 /// [rank] Most that is reserved: plan.peak_memory and what the played lifetimes have beyond their
 /// allocated bytes; by reserved_factor() without lifetimes. `limit`: [rank];

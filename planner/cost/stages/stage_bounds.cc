@@ -20,7 +20,8 @@ StageBounds StageBounds::for_placement(const Placement& placement, Nanoseconds n
 }
 
 StageBounds::Sums::Sums(const Layers& layers, const Cluster& cluster, Recompute recompute,
-                        bool temporaries) {
+                        bool temporaries)
+    : forward_only(layers.mode == Mode::Forward) {
   for (std::size_t l = 0; l < layers.size(); ++l) {
     segment.push_back(last());
     if (l + 1 == layers.size() || layers.layers[l].no_cut_after.empty()) layer.push_back(l + 1);
@@ -46,11 +47,11 @@ void StageBounds::Sums::add_kind(const Layers& layers, std::size_t kind, Recompu
     if (recompute == Recompute::Full) add(kInput, l, times.forward.count());
     add(kWeight, l, times.backward_weight.count());
     add(kStep, l, times.optimizer.count());
-    add(kSaved, l, model_layer.saved.value);
+    add(kSaved, l, forward_only ? 0 : model_layer.saved.value);
     add(kWeightSaved, l, model_layer.weight_saved.value);
   }
   std::set<std::size_t> values;  // one that crosses counts once, however many storages name it
-  for (const LayerStorage& storage : layers.storages) {
+  for (const LayerStorage& storage : kept_storages(layers)) {
     if (!storage.savers.empty() && (!storage.value || values.insert(*storage.value).second))
       add(kSaved, storage.savers.front().index(), storage.bytes.value);
     if (!storage.weight_savers.empty())
@@ -78,11 +79,12 @@ void StageBounds::Sums::find_temporaries(const Layers& layers) {
     sums[l + 1] += std::min(more.value, kMost - sums[l + 1]);
   };
   for (std::size_t l = 0; l < count; ++l) {
-    add(saved, l, layers.layers[l].saved), add(weight, l, layers.layers[l].weight_saved);
+    if (!forward_only) add(saved, l, layers.layers[l].saved);
+    add(weight, l, layers.layers[l].weight_saved);
     add(replaced, l, layers.layers[l].weight_saved);
   }
   std::set<std::size_t> values;
-  for (const LayerStorage& storage : layers.storages) {
+  for (const LayerStorage& storage : kept_storages(layers)) {
     const bool needed = !storage.weight_savers.empty();
     if (needed) add(weight, storage.weight_savers.front().index(), storage.bytes);
     if (storage.savers.empty() || (storage.value && !values.insert(*storage.value).second))
@@ -131,6 +133,7 @@ void StageBounds::Sums::find_crossings(const Layers& layers) {
 
 std::int64_t StageBounds::once(std::size_t s, std::size_t amount) const {
   const DeviceKind& device = cluster_->kinds[kind(s)];
+  if (sums_->forward_only && amount != kForward) return 0;
   if (amount == kForward || amount == kInput) return device.stage_overhead.count();
   const auto& ranks = placement_->rank_of_stage;
   const bool first = std::ranges::find(ranks, ranks[s]) - ranks.begin() == std::ptrdiff_t(s);
@@ -149,7 +152,8 @@ std::int64_t StageBounds::load(std::size_t s, std::size_t from, std::size_t to) 
 
 Nanoseconds StageBounds::time(std::size_t s, bool back, const TimedMessage& message) const {
   const DeviceId before = device(s - 1), here = device(s);
-  if (placement_->rank_of_stage[s - 1] == placement_->rank_of_stage[s]) return Nanoseconds{0};
+  const auto& ranks = placement_->rank_of_stage;
+  if (ranks[s - 1] == ranks[s] || (back && sums_->forward_only)) return Nanoseconds{0};
   return message.time(back ? cluster_->path(here, before) : cluster_->path(before, here));
 }
 

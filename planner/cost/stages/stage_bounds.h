@@ -73,7 +73,8 @@ class StageBounds {
   /// At least the time of the message (`back`: of the gradients that come back) between stage s -
   /// 1, which begins somewhere in `begins`, and stage s, which begins at q and ends somewhere in
   /// `ends`. There may be none: nullopt; or, if there is one anyhow (`linked`), at least the time
-  /// of any, 2^53 if there can be none. Linear in the values that cross q.
+  /// of any, 2^53 if there can be none. Of layers that run forward only nothing comes back, in no
+  /// time. Linear in the values that cross q.
   std::optional<Nanoseconds> message(std::size_t s, Positions begins, std::size_t q, Positions ends,
                                      bool back, bool linked = false) const;
 
@@ -90,6 +91,7 @@ class StageBounds {
     void find_crossings(const Layers& layers);
     std::size_t last() const { return layer.size() - 1; }
 
+    bool forward_only = false;
     std::vector<std::size_t> layer{0}, segment;  // [position], [layer]
     std::int64_t first_reduction = 0;
     std::vector<std::array<std::vector<std::int64_t>, kAmounts>> of_kind;  // [...][position]

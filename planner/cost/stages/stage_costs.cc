@@ -27,6 +27,7 @@ class Collector {
                  placement.stages(), " placed");
     costs_.stages.resize(partition.stages());
     costs_.overlap_factor = layers_.overlap_factor;
+    costs_.mode = layers_.mode;
     stage_of_.reserve(layers_.size());
     for (std::size_t s = 0; s < partition.stages(); ++s) stage_of_.resize(end(s), StageId{s});
     PFEIFE_CHECK(stage_of_.size() == layers_.size(), "illegal partition");
@@ -336,7 +337,7 @@ StageCosts with_recomputation(StageCosts collected, const Recomputed& recomputed
   add_recomputation(recomputed.stages, collected);
   add_overheads(placement, cluster, collected.stages);
   add_overheads(placement, cluster, collected.last.stages);
-  return collected;
+  return collected.mode == Mode::Forward ? without_backward(std::move(collected)) : collected;
 }
 
 StageCosts stage_costs(const SummedLayers& sums, const Partition& partition,

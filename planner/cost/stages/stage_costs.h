@@ -22,6 +22,8 @@ namespace pfeife {
 /// action. Blocks are recomputed one by one (recomputed_layers.h). What the last microbatch keeps
 /// is in StageCosts::last.
 ///
+/// Layers of Mode::Forward make costs without a backward: a stage keeps nothing behind its F.
+///
 /// Optimizer steps wait for `norm`. Layers are summed up for the call; who asks again and again has
 /// the sums, and remembers in `known` what stages need (nullptr: nothing is remembered).
 StageCosts stage_costs(const SummedLayers& sums, const Partition& partition,

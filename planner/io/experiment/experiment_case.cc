@@ -258,6 +258,7 @@ void take_training(const std::optional<YamlNode>& node, const Training& of_plan,
   const auto says = [&](const char* key) { return node && node->find(key); };
   if (!says("precision")) training.precision = of_plan.precision;
   if (!says("optimizer")) training.optimizer = of_plan.optimizer;
+  if (!says("mode")) training.mode = of_plan.mode;
   if (!says("microbatch_size") && !says("global_batch"))
     training.microbatch_size = of_plan.microbatch_size;
 }

@@ -53,6 +53,9 @@ const FieldList<StepSettings>& training_fields() {
       field("microbatch_size", &Step::microbatch_size, whole<std::int64_t>(1, 1'000'000),
             "samples. Of a layer table or a published profile it only scales samples/s")
           .by_default("the archive's own; 1"),
+      field("mode", &Step::mode, word(modes()),
+            "`forward`: rows of F alone, as for serving, evaluation, prefill: no gradients, no "
+            "optimizer, nothing kept for a backward; [forward only](forward.md)"),
       field("global_batch", &Step::global_batch, whole<std::int64_t>(1, 1'000'000),
             "samples a step. With `microbatch_size` or `cases.microbatches` it says the other; "
             "alone it leaves both [to be found](open_choices.md)")

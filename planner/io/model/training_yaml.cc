@@ -21,7 +21,8 @@ const FieldList<Training>& training_fields_of_files() {
       field("optimizer", &Training::optimizer, optimizer_kind(), "").always().needed(),
       field("microbatch_size", &Training::microbatch_size, whole<std::int64_t>(1, 1'000'000), "")
           .always()
-          .needed()};
+          .needed(),
+      field("mode", &Training::mode, word(modes()), "")};
   return fields;
 }
 
@@ -30,6 +31,11 @@ const FieldList<Training>& training_fields_of_files() {
 const Words<Precision>& precisions() {
   static const Words<Precision> words = words_of<Precision>(
       {Precision::Fp32, Precision::Tf32, Precision::Bf16Amp, Precision::Fp16Amp});
+  return words;
+}
+
+const Words<Mode>& modes() {
+  static const Words<Mode> words{{"train", Mode::Train}, {"forward", Mode::Forward}};
   return words;
 }
 

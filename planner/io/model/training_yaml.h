@@ -8,6 +8,8 @@ namespace pfeife {
 
 /// "fp32", ...
 const Words<Precision>& precisions();
+/// "train", "forward".
+const Words<Mode>& modes();
 /// "adam", or {state_bytes: 1.5, traffic_bytes: 15}.
 Kind<Optimizer> optimizer_kind();
 /// The same from the command line. Errors: ConfigError.

@@ -189,6 +189,7 @@ void describe(Archive& a, Layers& layers) {
   if (a.line_if("exchanged", std::ranges::any_of(layers.parameters, exchanged)))
     for (LayerParameter& parameter : layers.parameters) describe(a, parameter.exchanged);
   if (a.line_if("reductions", !layers.reductions.empty())) describe(a, layers.reductions);
+  if (a.line_if("mode", layers.mode != Mode::Train)) describe(a, layers.mode);
 }
 template <class Archive>
 void describe(Archive& a, Certificate& c) {

@@ -114,6 +114,7 @@ std::string problem_fault(const Certificate& c) {
     if (d.value < 0 || d.index() >= devices) return "a rank without a device";
   if (c.memory_limit.size() != c.device_of_rank.size()) return "a rank without a memory limit";
   if (c.recompute > Recompute::Choose) return "a way to recompute that there is not";
+  if (c.layers.mode > Mode::Forward) return "a mode that there is not";
   if (c.norm > StepNorm::Clipped) return "optimizer steps that wait for what there is not";
   if (is_too_large(c)) return "times or bytes of 2^53 or more together";
   return "";

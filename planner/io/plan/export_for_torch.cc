@@ -26,6 +26,10 @@ Exported export_for_torch(const PlanToExport& planned) {
     exported.lost.push_back("a cut: " + point.why_not);
     whole = false;
   }
+  if (whole && planned.plan.training.mode == Mode::Forward) {
+    exported.lost.push_back("run_in_torch.py, which trains: the plan runs forward only");
+    whole = false;
+  }
   if (runs) exported.files.push_back({name, schedule});
   if (whole) exported.files.push_back({"run_in_torch.py", std::string(torch_script())});
   return exported;

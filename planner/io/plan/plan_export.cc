@@ -24,8 +24,14 @@ std::vector<std::string> export_names() {
 }
 
 Exported export_plan(const std::string& name, const PlanToExport& planned) {
-  for (const PlanWriter& writer : kWriters)
-    if (writer.name == name) return writer.write(planned);
+  const bool trains = planned.plan.training.mode == Mode::Train;
+  for (const PlanWriter& writer : kWriters) {
+    if (writer.name != name) continue;
+    if (!trains && name != "torch")
+      throw ConfigError({}, "the plan runs forward only (training.mode), and " + name +
+                                " takes plans of training steps; use torch");
+    return writer.write(planned);
+  }
   std::string known;
   for (const std::string& framework : export_names())
     known += (known.empty() ? "" : ", ") + framework;

@@ -66,6 +66,7 @@ template <Is<PlanFigures> Figures, class Visit>
 void each_field(Figures& figures, const Visit& visit) {
   visit("span_ms", figures.span);
   visit("without_optimizer_ms", figures.without_optimizer);
+  visit("latency_ms", figures.latency);
   visit("flops_per_s_of_device", figures.rate);
   visit("model_flops_utilization", figures.utilization);
   visit("reference_peak_bytes_of_rank", figures.reference_peak);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -130,6 +131,7 @@ struct Layers {
   /// [position] number of the graph's node as captured; empty = that order, or no graph.
   std::vector<NodeId> node_order;
   std::int64_t microbatch_size = 1;
+  Mode mode = Mode::Train;  ///< Forward: nothing is kept for a backward (forward_layers.h)
   std::vector<Layer> layers;
   std::vector<LayerValue> values;
   std::vector<LayerStorage> storages;
@@ -162,6 +164,12 @@ struct Partition {
   }
   friend auto operator<=>(const Partition&, const Partition&) = default;
 };
+
+/// The storages that stay after F for a backward: none where the layers run forward only.
+inline std::span<const LayerStorage> kept_storages(const Layers& layers) {
+  if (layers.mode == Mode::Forward) return {};
+  return layers.storages;
+}
 
 /// How long the reductions of a stage of layers [begin, end) go on after its last backward if no
 /// other stage's are in their way: no shorter than the first one's. 0 if layers have none.

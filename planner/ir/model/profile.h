@@ -7,6 +7,7 @@
 
 #include "planner/ir/basics/ids.h"
 #include "planner/ir/basics/units.h"
+#include "planner/ir/model/mode.h"
 #include "planner/ir/model/optimizer.h"
 #include "planner/ir/model/pass_bytes.h"
 
@@ -21,6 +22,7 @@ struct Training {
   Precision precision = Precision::Fp32;
   Optimizer optimizer = Optimizer::Adam;
   std::int64_t microbatch_size = 1;  ///< samples
+  Mode mode = Mode::Train;
   friend bool operator==(const Training&, const Training&) = default;
 };
 

@@ -68,6 +68,8 @@ void check_calibration(const Request& request) {
 
 // The plan and its baselines.
 
+constexpr const char* kNothingKept =
+    "nothing is kept for a backward where training.mode is forward; leave it out";
 constexpr const char* kNothingRecomputed = "nothing is recomputed; leave it out, or set recompute";
 
 /// Reference mode has its own schedules, cuts and effort.
@@ -215,6 +217,66 @@ void check_measure(const Request& request) {
                       "bf16_amp or fp16_amp, found tf32");
 }
 
+/// Why a family has no place where the model runs forward only; "" = it has one.
+std::string refused_forward(const std::string& family) {
+  if (family == "forward" || family == "all" || family == "certified") return "";
+  const std::string has = family + " has backwards, and training.mode is forward; ";
+  const std::string take = "take \"forward\"";
+  if (family == "interleaved_1f1b" || family == "looped")
+    return has + take +
+           ", whose groups of D microbatches are what is left of it with several stages "
+           "a rank";
+  if (family == "looped_bfs")
+    return has + take + ", whose loop batch of all microbatches is what is left of it";
+  return has + take + ", the order that is left of it";
+}
+
+/// Forward only: nothing of a step but its forwards.
+void check_forward(const Request& request) {
+  const PlanSettings& plan = request.plan;
+  const auto is_forward = [](const std::string& family) { return family == "forward"; };
+  if (request.training.mode == Mode::Train) {
+    const std::string trains =
+        "the rows of \"forward\" have no backward; set training.mode: forward, or take another "
+        "family";
+    if (std::ranges::any_of(plan.families, is_forward)) refuse("plan.families", trains);
+    for (std::size_t i = 0; i < request.baselines.size(); ++i)
+      if (is_forward(request.baselines[i].family))
+        refuse("baselines[" + std::to_string(i) + "]", trains);
+    return;
+  }
+  if (request.mesh)
+    refuse("training.mode",
+           "the mesh is chosen by training steps; plan a mesh file or another model forward only");
+  if (plan.searched())
+    for (const std::string& family : plan.families)
+      if (const std::string why = refused_forward(family); !why.empty())
+        refuse("plan.families", why);
+  if (request.baselines != Request{}.baselines)
+    for (std::size_t i = 0; i < request.baselines.size(); ++i) {
+      const std::string key = "baselines[" + std::to_string(i) + "]";
+      if (const std::string why = refused_forward(request.baselines[i].family); !why.empty())
+        refuse(key, why);
+      if (request.baselines[i].recompute != Recompute::None)
+        refuse(key + ".recompute", kNothingKept);
+    }
+  if (plan.recompute != Recompute::IfNeeded && plan.recompute != Recompute::None)
+    refuse("plan.recompute", kNothingKept);
+  if (plan.recompute_except_last) refuse("plan.recompute_except_last", kNothingKept);
+  if (request.training.clip_norm > 0)
+    refuse("training.clip_norm",
+           "there are no gradients where training.mode is forward; leave it out");
+  if (plan.reference)
+    refuse("plan.search", "reference mode plans training steps; leave it out, or training.mode");
+  if (!plan.framework.empty())
+    refuse("plan.for",
+           "plans for frameworks are of training steps; leave it out, or training.mode");
+  if (request.measure || !request.measurement.traces.empty())
+    throw RefusedWish(
+        "engines.measure",
+        "\"measure\" runs training steps; leave it out where training.mode is forward");
+}
+
 void check_selection(const Request& request) {
   if (request.select_by == SelectBy::Simulate && !request.simulate)
     refuse("select_by", "choosing by simulation needs \"simulate\" among the engines");
@@ -323,6 +385,14 @@ void settle_microbatches(std::int64_t batch, Request& request) {
   }
 }
 
+/// What is usual for training steps becomes what is left of it.
+void settle_forward(Request& request) {
+  request.plan.recompute = Recompute::None;
+  if (request.baselines != Request{}.baselines) return;
+  request.baselines = {{.family = "forward"},
+                       {.family = "forward", .called = "interleaved", .stages_per_rank = 2}};
+}
+
 void settle_batch(Request& request) {
   if (!request.training.global_batch) {
     if (request.microbatches == 0) request.microbatches = 8;
@@ -352,6 +422,7 @@ void check(const Request& request) {
   check_plan(request.plan);
   check_calibration(request);
   check_baselines(request.baselines);
+  check_forward(request);
   check_measure(request);
   check_selection(request);
 }
@@ -366,6 +437,7 @@ bool cuts_are_open(const Request& request) {
 Request with_sizes(Request request, std::size_t cluster_devices) {
   settle_devices(cluster_devices, request);
   settle_batch(request);
+  if (request.training.mode == Mode::Forward) settle_forward(request);
   return request;
 }
 

@@ -32,6 +32,7 @@ struct StepSettings {
   double clip_norm = 0;  ///< largest norm of all gradients together; 0 = any
   std::optional<std::int64_t> microbatch_size = {};  ///< absent = the archive's own; 1 for others
   std::optional<std::int64_t> global_batch = {};     ///< samples a step, of all replicas
+  Mode mode = Mode::Train;
   friend bool operator==(const StepSettings&, const StepSettings&) = default;
 };
 

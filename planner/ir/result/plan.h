@@ -87,6 +87,7 @@ inline bool runs_alike(const Plan& a, const Plan& b) {
 /// An update needs a number of all gradients: their norm, or whether they are finite (fp16, if the
 /// stages are of a graph, which can be run).
 inline bool needs_norm(const Plan& plan) {
+  if (plan.training.mode == Mode::Forward) return false;
   return plan.clip_norm > 0 ||
          (plan.training.precision == Precision::Fp16Amp && !plan.cut_nodes.empty());
 }

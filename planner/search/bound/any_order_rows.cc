@@ -157,6 +157,7 @@ double AnyOrderRows::most_weight() const {
 }
 
 double AnyOrderRows::overhead(std::size_t work, std::size_t s) const {
+  if (model_.forward_only() && static_cast<Work>(work) != Work::Forward) return 0;
   if (static_cast<Work>(work) == Work::Optimizer) return costs_.step_overhead(s);
   return static_cast<Work>(work) == Work::BackwardWeight ? 0 : costs_.action_overhead(s);
 }

@@ -44,6 +44,7 @@ std::map<std::size_t, Crossed> crossed_links(const Problem& problem, const Sched
     const DeviceId before = placement.device(StageId{s - 1}), behind = placement.device(StageId{s});
     add_narrowest(problem.cluster, problem.cluster.path(before, behind), s, &Crossed::forward,
                   links);
+    if (problem.layers.mode == Mode::Forward) continue;  // nothing comes back
     add_narrowest(problem.cluster, problem.cluster.path(behind, before), s, &Crossed::backward,
                   links);
   }
@@ -51,7 +52,7 @@ std::map<std::size_t, Crossed> crossed_links(const Problem& problem, const Sched
 }
 
 /// By a number of the queue.
-std::map<std::size_t, Crossed> crossed_queues(const Placement& placement, Queues kind) {
+std::map<std::size_t, Crossed> crossed_queues(const Placement& placement, Queues kind, Mode mode) {
   std::map<std::size_t, Crossed> queues;
   const auto add = [&](RankId from, RankId to, std::size_t boundary,
                        std::vector<std::size_t> Crossed::*way) {
@@ -66,7 +67,7 @@ std::map<std::size_t, Crossed> crossed_queues(const Placement& placement, Queues
     const RankId before = placement.rank(StageId{s - 1}), behind = placement.rank(StageId{s});
     if (before == behind) continue;
     add(before, behind, s, &Crossed::forward);
-    add(behind, before, s, &Crossed::backward);
+    if (mode == Mode::Train) add(behind, before, s, &Crossed::backward);
   }
   return queues;
 }
@@ -115,7 +116,8 @@ void add_rows(const Problem& problem, const ScheduleSpec& spec, const Semantics&
   if (semantics.links == Links::Shared)
     for (const auto& [number, link] : crossed_links(problem, spec))
       add_row(link, n, rows, spec.stages());
-  for (const auto& [number, queue] : crossed_queues(placement_of(problem, spec), semantics.queues))
+  for (const auto& [number, queue] :
+       crossed_queues(placement_of(problem, spec), semantics.queues, problem.layers.mode))
     add_row(queue, n, rows, spec.stages());
 }
 

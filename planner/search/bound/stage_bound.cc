@@ -55,6 +55,7 @@ class Chain {
   /// The four paths through stage s of the segments [p, q), as StagePath numbers them.
   std::array<double, 4> paths(std::size_t s, std::size_t p, std::size_t q) const {
     const Moments& m = moments_[s];
+    if (model_.forward_only()) return {0, forward_path(s, p, q), 0, 0};
     const double exit = input_[p] + down_[s];
     const double comes = forward_[p] + up_[s];
     const std::size_t last = moments_.size() - 1;
@@ -107,6 +108,14 @@ class Chain {
   }
 
  private:
+  /// Forward only: the first microbatch comes to the stage, which does all of its own; the last one
+  /// goes on through the stages behind it.
+  double forward_path(std::size_t s, std::size_t p, std::size_t q) const {
+    const std::size_t last = moments_.size() - 1;
+    const double goes_on = forward_.back() - forward_[q] + up_[last] - up_[s] +
+                           costs_.action_overhead(last) - costs_.action_overhead(s);
+    return forward_[p] + up_[s] + row_time(s, p, q, {}, moments_[s].all) + goes_on;
+  }
   double part(std::size_t s, std::size_t p, std::size_t q, Work work) const {
     const std::vector<double>& prefix = model_.time(costs_.kind(s), work);
     return prefix[q] - prefix[p];

@@ -16,6 +16,9 @@ namespace pfeife {
 /// path above T exist if and only if every stage in turn can take all the layers that T allows it;
 /// the least such T is found by halving.
 ///
+/// Forward only there is one path: a microbatch comes to s, which does all its F, and the last one
+/// goes on to the end.
+///
 /// `latency`: [boundary] ns that transfers between its stages take at least. What the rank does for
 /// its other stages is left out. Not above `enough`. O(stages x log(layers) x log(enough)).
 double stage_bound(const CutModel& model, const CutCosts& costs, const Schedule& compute_only,
@@ -24,7 +27,9 @@ double stage_bound(const CutModel& model, const CutCosts& costs, const Schedule&
 /// One of the four paths through a stage.
 struct StagePath {
   std::size_t stage = 0;
-  bool leaves = false;   ///< ends at the first stage, by its last B or I; else at its rank's end
+  /// Ends at the first stage, by its last B or I (forward only: at the last one, by its last F);
+  /// else at its rank's end.
+  bool leaves = false;
   bool returns = false;  ///< begins with the way to the last stage and back; else with that to it
 };
 

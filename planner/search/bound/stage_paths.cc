@@ -20,14 +20,15 @@ class Walker {
     graph_ = dependencies(lower(schedule, uniform_costs(stages, ns, ns, ns, ns), placement),
                           chain(stages), placement, {});
     for (auto& tasks : task_) tasks.resize(stages * microbatches_);
-    last_.resize(graph_.ranks), first_.resize(stages), returned_.resize(stages),
-        left_.resize(stages);
+    last_.resize(graph_.ranks), first_.resize(stages), gone_on_.resize(stages),
+        returned_.resize(stages), left_.resize(stages);
     std::vector<bool> seen(stages, false), back(stages, false);
     for (std::size_t t = 0; t < graph_.size(); ++t) note(t, seen, back);
   }
 
   CertifiedPath path(const StagePath& through) {
     const std::size_t s = through.stage, last = placement_.stages() - 1;
+    if (forward_only_) return forward_path(s);
     const std::size_t rank = placement_.rank_of_stage[through.leaves ? 0 : s].index();
     path_ = {static_cast<std::uint32_t>(rank), ""}, at_ = last_[rank];
     for (std::size_t i = 0; through.leaves && i <= s; ++i) go_to(kBack, i, left_[s]);
@@ -40,6 +41,16 @@ class Walker {
  private:
   enum Way : std::size_t { kOn, kBack };
 
+  /// From the last F of the last stage that the last microbatch of stage s goes through.
+  CertifiedPath forward_path(std::size_t s) {
+    const std::size_t last = placement_.stages() - 1;
+    const std::size_t rank = placement_.rank_of_stage[last].index();
+    path_ = {static_cast<std::uint32_t>(rank), ""}, at_ = last_[rank];
+    for (std::size_t i = last + 1; i-- > s;) go_to(kOn, i, gone_on_[s]);
+    for (std::size_t i = s + 1; i-- > 0;) go_to(kOn, i, first_[s]);
+    return path_;
+  }
+
   /// Tasks of a rank come in their order.
   void note(std::size_t t, std::vector<bool>& seen, std::vector<bool>& back) {
     const Task& task = graph_.tasks[t];
@@ -51,6 +62,8 @@ class Walker {
       const std::size_t s = a.stage.index(), m = a.microbatch->index();
       task_[returns ? kBack : kOn][s * microbatches_ + m] = t;
       if (!returns && !seen[s]) first_[s] = m, seen[s] = true;
+      if (!returns) gone_on_[s] = m;
+      forward_only_ = forward_only_ && !returns;
       if (returns && !back[s]) returned_[s] = m, back[s] = true;
       if (returns) left_[s] = m;
     });
@@ -82,10 +95,11 @@ class Walker {
   const Placement& placement_;
   std::size_t microbatches_;
   DependencyGraph graph_;
-  std::vector<std::size_t> task_[2];                  // [way][stage * microbatches + microbatch]
-  std::vector<std::size_t> last_;                     // [rank]
-  std::vector<std::size_t> first_, returned_, left_;  // [stage] microbatch of its first F, its
-                                                      // first and its last B or I
+  std::vector<std::size_t> task_[2];  // [way][stage * microbatches + microbatch]
+  std::vector<std::size_t> last_;     // [rank]
+  // [stage] microbatch of its first and its last F, its first and its last B or I
+  std::vector<std::size_t> first_, gone_on_, returned_, left_;
+  bool forward_only_ = true;
   CertifiedPath path_;
   std::size_t at_ = 0;
 };

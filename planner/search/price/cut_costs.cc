@@ -14,8 +14,9 @@ CutCosts::CutCosts(const CutModel& model, const Placement& placement)
     const std::size_t rank = placement.rank(id).index();
     kind_.push_back(model.cluster().kind_of_device[placement.device(id).index()]);
     const DeviceKind& kind = model.cluster().kinds[kind_.back()];
+    const bool steps = !seen[rank] && !model.forward_only();
     action_overhead_.push_back(static_cast<double>(kind.stage_overhead.count()));
-    step_overhead_.push_back(seen[rank] ? 0 : static_cast<double>(kind.iteration_overhead.count()));
+    step_overhead_.push_back(steps ? static_cast<double>(kind.iteration_overhead.count()) : 0);
     is_first_.push_back(!seen[rank]);
     seen[rank] = true;
   }
@@ -73,7 +74,10 @@ CutCosts::Latency CutCosts::latency(std::size_t from, std::size_t to,
     return static_cast<double>(one_way.time(cluster.path(sender, receiver)).count());
   };
   if (!message.forward.empty()) found.forward = time(message.forward, source, target);
-  if (!message.backward.empty()) found.backward = time(message.backward, target, source);
+  if (model_.forward_only())
+    found.backward = message.backward.empty() ? Program::kNever : 0;  // nothing comes back
+  else if (!message.backward.empty())
+    found.backward = time(message.backward, target, source);
   return found;
 }
 

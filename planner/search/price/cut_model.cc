@@ -158,11 +158,11 @@ void CutModel::sum_memory(MemoryRule rule) {
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     const Layer& layer = layers_.layers[l];
     const auto at = static_cast<std::size_t>(segment_[l]);
-    saved[at + 1] += number(layer.saved);
+    if (!forward_only()) saved[at + 1] += number(layer.saved);
     if (!reference) weight_saved[at + 1] += number(layer.weight_saved);
   }
   std::set<std::size_t> values;  // a value that crosses counts once, however many storages name it
-  for (const LayerStorage& storage : layers_.storages) {
+  for (const LayerStorage& storage : kept_storages(layers_)) {
     if (!storage.weight_savers.empty() && !reference)
       weight_saved[static_cast<std::size_t>(segment(storage.weight_savers.front())) + 1] +=
           number(storage.bytes);
@@ -188,12 +188,12 @@ void CutModel::sum_memory(MemoryRule rule) {
 void CutModel::sum_temporary(MemoryRule rule) {
   const bool reference = rule == MemoryRule::Reference;
   std::vector<PassBytes> saved(layers_.size());  // [layer]
-  for (std::size_t l = 0; l < layers_.size() && !reference; ++l) {
+  for (std::size_t l = 0; l < layers_.size() && !reference && !forward_only(); ++l) {
     const Layer& layer = layers_.layers[l];
     saved[l] = {layer.saved, layer.saved, layer.saved - layer.weight_saved, layer.weight_saved};
   }
   std::set<std::size_t> values;
-  for (const LayerStorage& storage : layers_.storages) {
+  for (const LayerStorage& storage : kept_storages(layers_)) {
     if (reference) break;
     const auto& weight = storage.weight_savers;
     if (!weight.empty()) saved[weight.front().index()].weight += storage.bytes;

@@ -59,6 +59,8 @@ class CutModel {
   double whole_reduction(std::int32_t from, std::int32_t to) const {
     return reduced_[static_cast<std::size_t>(to)] - reduced_[static_cast<std::size_t>(from)];
   }
+  /// Rows have F alone.
+  bool forward_only() const { return layers_.mode == Mode::Forward; }
   StepNorm norm() const { return norm_; }
   /// Gradients of a rank: bytes, and parameters that have one.
   struct Gradients {

@@ -176,8 +176,9 @@ class ProgramBuilder {
     std::vector<std::size_t> stages(program_.stages_);
     for (std::size_t s = 0; s < stages.size(); ++s) stages[s] = s;
     std::ranges::stable_sort(stages, {}, [&](std::size_t s) { return program_.last_gradient_[s]; });
-    for (const std::size_t s : stages)
-      program_.stages_of_rank_[program_.rank_of_stage_[s]].push_back(s);
+    for (const std::size_t s : stages)  // forward only: there are no optimizer steps
+      if (program_.last_gradient_[s] != kNone)
+        program_.stages_of_rank_[program_.rank_of_stage_[s]].push_back(s);
   }
 
   const Schedule& schedule_;
@@ -236,7 +237,7 @@ std::vector<Program::SkipWait> Program::skip_waits(std::span<const SkipTransfer>
   std::vector<SkipWait> found;
   const std::size_t microbatches = step_of_[0].size() / stages_;
   const auto add = [&](std::size_t way, std::size_t from, std::size_t to, double latency) {
-    if (latency == kNever) return;
+    if (latency == kNever || step_of_[way][to * microbatches] == kNone) return;
     for (std::size_t m = 0; m < microbatches; ++m)
       found.push_back(
           {step_of_[way][to * microbatches + m], step_of_[way][from * microbatches + m], latency});
