@@ -86,6 +86,7 @@ std::string plan_json(const CaseRecord& record, const PlanRecord& plan) {
       .set("estimated_p95", row.estimate_p95)
       .set("simulated_p95", row.simulate_p95);
   json.set("rate", row.samples_per_s).set("bubble", row.bubble);
+  json.set("latency", plan.figures.latency);
   if (const auto gap = gap_of(record, plan)) json.set("gap", gap).say("gap_text", gap_text(*gap));
   json.set("bound", row.lower_bound);
   json.set("utilization", plan.figures.utilization);

@@ -16,7 +16,7 @@ using namespace plots;
 
 /// Which figures occur: only those are explained.
 struct Present {
-  bool simulated = false, jitter = false, measured = false, bound = false;
+  bool simulated = false, jitter = false, measured = false, bound = false, latency = false;
 };
 
 Present present_in(const ReportInput& input) {
@@ -27,6 +27,7 @@ Present present_in(const ReportInput& input) {
       present.jitter |= plan.row.simulate_p95 || plan.row.estimate_p95;
       present.measured |= plan.row.measure.has_value();
       present.bound |= plan.row.lower_bound.has_value();
+      present.latency |= plan.figures.latency.has_value();
     }
   return present;
 }
@@ -75,6 +76,12 @@ std::string definitions(const Present& present) {
               "the backward pass as long as it is needed, buffers of transfers, temporaries. A "
               "plan fits if no rank "
               "exceeds its device's memory less the reserve.");
+  if (present.latency)
+    out +=
+        term("Latency",
+             "Forward only: the longest that a microbatch takes from the start of its first F to "
+             "the end of its last. Nothing is saved for a backward pass, and a step is the "
+             "forward of all microbatches.");
   if (present.bound)
     out += term(
         "Lower bound, gap",

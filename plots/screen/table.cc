@@ -183,8 +183,11 @@ void drop_until_it_fits(std::vector<Column>& columns, std::size_t keys,
   const auto has = [&](const char* name) {
     return std::ranges::find(columns, name, &Column::name) != columns.end();
   };
+  const auto stays = [&](std::string_view name) {  // latency and rate are read together
+    return (name == "peak" && !has("reserved")) || (name == "samples" && has("latency"));
+  };
   for (const char* name : {"devices", "p95", "peak", "bubble", "samples", "vs", "error", "measure"})
-    if (width_of_all() > options.width && (std::string_view(name) != "peak" || has("reserved")))
+    if (width_of_all() > options.width && !stays(name))
       std::erase_if(columns, [&](const Column& column) { return column.name == name; });
 }
 

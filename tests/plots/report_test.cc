@@ -45,6 +45,13 @@ TEST(Report, IsWellFormedAndNeedsNothingFromOutside) {
       EXPECT_THAT(html, Not(HasSubstr(outside)));
 }
 
+TEST(Report, SaysWhatLatencyIsWhereAModelRunsForwardOnly) {
+  ReportInput input = example_report();
+  EXPECT_THAT(report_html(input), Not(HasSubstr("<dt>Latency</dt>")));
+  input.cases[0].plans[0].figures.latency = Nanoseconds{4'000'000};
+  EXPECT_THAT(report_html(input), HasSubstr("<dt>Latency</dt>"));
+}
+
 // 10 ms estimated and 12 simulated of 16 measured: 10 / 16 - 1 = -37.5 %, 12 / 16 - 1 = -25 %;
 // 3 MiB planned of 2 counted: +50 %.
 TEST(Report, WhatWasMeasuredIsComparedWithWhatWasPredicted) {

@@ -426,6 +426,17 @@ TEST(ScreenDetails, TheBoundHasThePlansDecimalsAndIsThePlansTimeWhereThatIsReach
   EXPECT_EQ(shown(1'506'190'001, 1'506'190'000), "  bound 1506.1");
 }
 
+TEST(ScreenTable, HasTheLatencyBesideTheRateWhereAModelRunsForwardOnly) {
+  std::vector<CaseRecord> cases{example()};
+  EXPECT_THAT(screen_table(cases, {}), Not(HasSubstr("latency")));
+  cases[0].plans[0].figures.latency = milliseconds{4};
+  cases[0].plans[1].figures.latency = milliseconds{6};
+  const std::string text = screen_table(cases, {});
+  EXPECT_LT(text.find("samples/s"), text.find("latency ms"));
+  EXPECT_THAT(text, HasSubstr("4.00"));
+  EXPECT_THAT(text, HasSubstr("6.00"));
+}
+
 TEST(ScreenDetails, OnlyWhatIsOptimalIsAtItsBound) {
   CaseRecord record = example();
   const auto shown = [&](double gap) {

@@ -7,6 +7,7 @@ const FIGURES = {
     line: plan => boundOf(plan.case) && perCase(plan)?.time / boundOf(plan.case), lineName: "bound"},
   rate: {name: "samples/s", of: plan => plan.rate, unit: () => [1, ""],
     line: plan => boundOf(plan.case) && plan.microbatches * plan.size / boundOf(plan.case) * 1e9, lineName: "bound"},
+  latency: {name: "latency of a microbatch", of: plan => plan.latency, unit: timeUnit, less: true},
   bubble: {name: "bubble", of: plan => plan.bubble, unit: () => [0.01, "%"], less: true},
   gap: {name: "above the bound", of: plan => plan.gap, unit: () => [0.01, "%"], less: true},
   devices: {name: "devices D", of: plan => plan.devices, unit: () => [1, ""]},
@@ -14,7 +15,7 @@ const FIGURES = {
 };
 const varies = of => new Set(PLANS.map(of)).size > 1;
 const X_FIGURES = ["memory", "devices", "microbatches"].filter(key => PLANS.some(plan => FIGURES[key].of(plan) !== undefined) && (key === "memory" || varies(FIGURES[key].of)));
-const Y_FIGURES = ["time", "over", "rate", "bubble", "gap"].filter(key => PLANS.some(plan => FIGURES[key].of(plan) !== undefined));
+const Y_FIGURES = ["time", "over", "rate", "latency", "bubble", "gap"].filter(key => PLANS.some(plan => FIGURES[key].of(plan) !== undefined));
 
 /// An axis over the values and lines: low to high in pixels, the unit of its ticks.
 function axisOf(figure, values, lines, from, to) {

@@ -20,6 +20,7 @@ const COLUMNS = [
   {head: "above bound", of: plan => plan.gap, text: plan => plan.gap_text ? plan.gap_text + " %" : "", number: true},
   {head: "bubble", of: plan => plan.bubble, text: plan => plan.bubble === undefined ? "" : percentText(plan.bubble), number: true},
   {head: "samples/s", of: plan => plan.rate, text: plan => plan.rate === undefined ? "" : digits(plan.rate), number: true, wide: true},
+  {head: "latency, ms", hint: "the longest of a microbatch, from its first F to the end of its last", of: plan => plan.latency, text: plan => ms(plan.latency), number: true},
   {head: DATA.memory + ", " + MEMORY_UNIT[1], of: plan => plan.memory, text: plan => inUnit(plan.memory), number: true},
   {head: "to spare", hint: "what the fullest device has left", of: plan => plan.left, text: plan => plan.left === undefined ? "" : bytesText(plan.left), number: true, alarm: plan => plan.left < 0},
   {head: "p95, ms", of: plan => plan.simulated_p95 ?? plan.estimated_p95, text: plan => ms(plan.simulated_p95 ?? plan.estimated_p95), number: true, wide: true},
