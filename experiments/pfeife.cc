@@ -384,10 +384,12 @@ std::string report(const Planned& planned) {
   ReportInput input{.title = request.name, .cases = {record_of(planned)}};
   input.beside_files = false;
   const CaseRecord& record = input.cases.front();
+  const bool trains = request.training.mode == Mode::Train;
   for (const auto& [name, value] :
        {std::pair{"Model", record.model}, std::pair{"Cluster", record.cluster},
         std::pair{"Precision", to_string(request.training.precision)},
-        std::pair{"Optimizer", to_string(request.training.optimizer)},
+        std::pair{"Optimizer",
+                  trains ? to_string(request.training.optimizer) : "none: forward only"},
         std::pair{"Calibration", record.calibration},
         std::pair{"Program", std::string("pfeife " PFEIFE_VERSION)}})
     if (!value.empty()) input.facts.emplace_back(name, value);

@@ -39,7 +39,10 @@ std::string calibrated_as(const CaseConfig& config) {
   const std::string text = calibration_text(config);
   return text.empty() ? "" : "calibrated: " + text;
 }
-std::string optimizer_of(const CaseConfig& config) { return to_string(config.training.optimizer); }
+std::string optimizer_of(const CaseConfig& config) {
+  if (config.training.mode == Mode::Forward) return "forward only";
+  return to_string(config.training.optimizer);
+}
 
 /// Replicas of the pipeline, if all cases have as many; those of a mesh are part of its layers.
 std::string replicas_of(const CaseConfig& config) {
