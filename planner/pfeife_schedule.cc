@@ -77,6 +77,7 @@ void add_file_options(Options& options) {
 void add_cost_options(Options& options) {
   options.add()("costs", po::value<std::string>()->value_name("K=V,..."),
                 "times in ms: f, i, w, b (= i + w), optimizer, transfer; overlap (a factor); "
+                "linear (a share: what of f and b is not attention, of schedules with slices); "
                 "f=15:10 for single stages "
                 "(default f=1,i=1,w=1)");
 }
@@ -126,6 +127,8 @@ int run_generate(const Arguments& arguments) {
   options.add()("loop-batch", po::value<std::string>(), "microbatches a group (looped, forward)");
   options.add()("prefetch", po::value<std::string>()->value_name("P|p0,p1,..."),
                 "early forwards (1f1b, looped)");
+  options.add()("slices", po::value<std::string>(),
+                "pieces of each microbatch's sequence S (seq1f1b, terapipe, slimpipe)");
   add_cost_options(options);
   options.add()("memory", po::value<std::string>()->value_name("K|k0,k1,..."),
                 "microbatches in flight of a rank at most, over its stages (zb_greedy)");
@@ -150,6 +153,7 @@ int run_generate(const Arguments& arguments) {
                     .microbatches = whole_number(options.text("microbatches"), "--microbatches")};
   if (options.has("stages-per-rank"))
     spec.stages_per_rank = whole_number(options.text("stages-per-rank"), "--stages-per-rank");
+  if (options.has("slices")) spec.slices = whole_number(options.text("slices"), "--slices");
   if (options.has("loop-batch"))
     spec.loop_batch = whole_number(options.text("loop-batch"), "--loop-batch");
   if (options.has("prefetch"))
@@ -230,7 +234,7 @@ int run_validate(const Arguments& arguments) {
     return kWrongInput;
   }
   std::cout << "right: " << schedule.ranks() << " ranks, " << stage_count(schedule) << " stages, "
-            << microbatch_count(schedule) << " microbatches"
+            << microbatches_text(schedule)
             << (has_transfers(schedule) ? semantics.blocking
                                               ? ", no deadlock with blocking SEND and RECV\n"
                                               : ", no deadlock with these queues\n"

@@ -39,11 +39,17 @@ std::string stages_text(const std::vector<Cell>& row) {
 
 }  // namespace
 
+std::string microbatches_text(const Schedule& schedule) {
+  const std::size_t slices = slice_count(schedule);
+  return std::to_string(microbatch_count(schedule) / slices) + " microbatches" +
+         (slices > 1 ? " of " + std::to_string(slices) + " slices" : "");
+}
+
 std::string info_text(const Schedule& schedule, Mode mode) {
   const Timing timing = time_schedule(schedule, {.mode = mode}, {}, {});
   std::string text = std::to_string(schedule.ranks()) + " ranks, " +
                      std::to_string(stage_count(schedule)) + " stages, " +
-                     std::to_string(microbatch_count(schedule)) + " microbatches, " +
+                     microbatches_text(schedule) + ", " +
                      (has_transfers(schedule) ? "with transfers" : "compute-only") + "\n";
   text += "bubble " + percent_text(bubble(timing.trace)) + " of a step of " +
           ms_text(milliseconds(step_time(timing.trace))) +

@@ -44,8 +44,9 @@ Schedule lower_schedule(const Schedule& schedule, const LowerRequest& request) {
   if (request.merge_backward) compute = merge_backward(compute);
   if (request.split_backward) compute = split_backward(compute);
   const Placement placement = placement_or_error(compute);
-  StageCosts costs = stage_costs_of(request.costs, placement.stages());
+  StageCosts costs = stage_costs_of(request.costs, placement.stages(), slice_count(compute));
   add_skips(costs, request);
+  for (StageCosts::Slice& slice : costs.slices) slice.pairs = costs.pairs;
   for (const auto& group : request.tied) {
     for (const StageId stage : group) check_stage(stage, placement.stages(), "--tied");
     costs.reductions.push_back({group, Bytes{1}, Nanoseconds{0}});

@@ -27,7 +27,8 @@ std::string cell_text(const Cell& cell, bool with_stage) {
 std::string grid_text(const Schedule& schedule, bool held, Mode mode) {
   const Timing timing = time_schedule(schedule, {.mode = mode}, {}, {});
   const bool with_stage = !one_stage_each(schedule);
-  const auto unit = nanoseconds_from_ms(1).count();
+  const std::size_t slices = slice_count(schedule);
+  const auto unit = nanoseconds_from_ms(1.0 / static_cast<double>(slices)).count();
   const auto steps = static_cast<std::size_t>(step_time(timing.trace).count() / unit);
   std::vector<std::vector<std::string>> rows(schedule.ranks() + 1,
                                              std::vector<std::string>(steps + 1, "."));

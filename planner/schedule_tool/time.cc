@@ -11,12 +11,13 @@ namespace {
 /// Both directions between stages, as many as the schedule itself shows, at the given transfer
 /// time.
 StageCosts costs_for(const Schedule& schedule, const UnitCosts& units) {
-  StageCosts costs = stage_costs_of(units, stage_count(schedule));
+  StageCosts costs = stage_costs_of(units, stage_count(schedule), slice_count(schedule));
   const Nanoseconds time = nanoseconds_from_ms(units.transfer);
   costs.pairs.clear();
   for (const StageGraph::Edge& e : requirements_of(schedule, true, units.mode).stages.edges)
     costs.pairs.push_back(
         {e.from, e.to, Bytes{1}, Bytes{e.gradient ? 1 : 0}, time, time, e.gradient});
+  for (StageCosts::Slice& slice : costs.slices) slice.pairs = costs.pairs;
   return costs;
 }
 

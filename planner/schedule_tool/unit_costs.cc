@@ -7,16 +7,18 @@
 #include <sstream>
 
 #include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/slice_costs.h"
 
 namespace pfeife::tool {
 namespace {
 
-const std::vector<std::string> kKeys{"f", "i", "w", "b", "optimizer", "transfer", "overlap"};
+const std::vector<std::string> kKeys{"f",         "i",        "w",       "b",
+                                     "optimizer", "transfer", "overlap", "linear"};
 
 [[noreturn]] void fail(const std::string& item, const std::string& reason) {
   throw ConfigError({}, "--costs: '" + item + "': " + reason +
-                            "; allowed: f, i, w, b (= i + w), optimizer, transfer in ms and the "
-                            "factor overlap, as in "
+                            "; allowed: f, i, w, b (= i + w), optimizer, transfer in ms, the "
+                            "factor overlap and the share linear, as in "
                             "f=1,i=1,w=1,transfer=0.05");
 }
 
@@ -59,9 +61,12 @@ void set(UnitCosts& costs, const std::string& item) {
     costs.backward_input = costs.backward_weight = values;
   } else if (key == "optimizer") {
     costs.optimizer = values;
-  } else if (key == "transfer" || key == "overlap") {
+  } else if (key == "transfer" || key == "overlap" || key == "linear") {
     if (values.size() != 1) fail(item, "one value is expected");
-    (key == "transfer" ? costs.transfer : costs.overlap) = values[0];
+    if (key == "linear" && values[0] > 1) fail(item, "a share from 0 to 1 is expected");
+    (key == "transfer"  ? costs.transfer
+     : key == "overlap" ? costs.overlap
+                        : costs.linear) = values[0];
   } else {
     const std::string nearest = nearest_spelling(key, kKeys);
     fail(item, "unknown key" + (nearest.empty() ? "" : ", did you mean " + nearest + "?"));
@@ -98,7 +103,7 @@ UnitCosts parse_costs(const std::string& text) {
   return costs;
 }
 
-StageCosts stage_costs_of(const UnitCosts& costs, std::size_t stages) {
+StageCosts stage_costs_of(const UnitCosts& costs, std::size_t stages, std::size_t slices) {
   StageCosts result = uniform_costs(stages, Nanoseconds{0}, Nanoseconds{0}, Nanoseconds{0},
                                     nanoseconds_from_ms(costs.transfer));
   for (std::size_t s = 0; s < stages; ++s) {
@@ -109,6 +114,11 @@ StageCosts stage_costs_of(const UnitCosts& costs, std::size_t stages) {
     stage.optimizer = nanoseconds_from_ms(at(costs.optimizer, s, stages));
   }
   result.overlap_factor = costs.overlap;
+  if (slices == 1)
+    return costs.mode == Mode::Forward ? without_backward(std::move(result)) : result;
+  const double linear[] = {costs.linear};
+  result = with_slices(std::move(result), slice_ends(slices, SliceLengths::Equal, costs.linear),
+                       linear);
   return costs.mode == Mode::Forward ? without_backward(std::move(result)) : result;
 }
 

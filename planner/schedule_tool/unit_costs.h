@@ -14,19 +14,22 @@ struct UnitCosts {
   double transfer = 0;
   double overlap = 1;       ///< factor of OVERLAP_F_B
   Mode mode = Mode::Train;  ///< Forward: of F alone
+  double linear = 1;  ///< share of the work that grows with a slice's length; the rest is attention
 
   friend bool operator==(const UnitCosts&, const UnitCosts&) = default;
 };
 
 /// Reads "f=1,b=2,transfer=0.05": f, i, w, b (= i + w, half each), optimizer, transfer in ms,
-/// overlap as a factor. Lists of one value a stage are separated by ':', as in f=15:10. Errors:
-/// ConfigError with the key and what is allowed.
+/// overlap as a factor, linear as a share. Lists of one value a stage are separated by ':', as in
+/// f=15:10. Errors: ConfigError with the key and what is allowed.
 UnitCosts parse_costs(const std::string& text);
 
 /// A time in ms that `option` was given. Errors: ConfigError.
 double parse_ms(const std::string& option, const std::string& text);
 
-/// The costs of a chain of that many stages. Errors: ConfigError if a list has another length.
-StageCosts stage_costs_of(const UnitCosts& costs, std::size_t stages);
+/// The costs of a chain of that many stages, whose microbatches are cut into slices of equal
+/// length. A message takes equally long whatever it carries. Errors: ConfigError if a list has
+/// another length.
+StageCosts stage_costs_of(const UnitCosts& costs, std::size_t stages, std::size_t slices = 1);
 
 }  // namespace pfeife::tool

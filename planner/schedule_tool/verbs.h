@@ -45,6 +45,8 @@ Schedule lower_schedule(const Schedule& schedule, const LowerRequest& request);
 std::string violations_text(const Schedule& schedule, const Semantics& semantics,
                             Mode mode = Mode::Train);
 
+/// "8 microbatches", "8 microbatches of 4 slices"
+std::string microbatches_text(const Schedule& schedule);
 /// Ranks, stages, actions, bubble under unit costs, activations in flight and what I leaves for W.
 std::string info_text(const Schedule& schedule, Mode mode = Mode::Train);
 

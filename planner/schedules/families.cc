@@ -21,7 +21,10 @@ namespace pfeife {
   FAMILY(zbv)                      \
   FAMILY(dualpipev)                \
   FAMILY(zb_greedy)                \
-  FAMILY(zbv_greedy)
+  FAMILY(zbv_greedy)               \
+  FAMILY(seq1f1b)                  \
+  FAMILY(terapipe)                 \
+  FAMILY(slimpipe)
 
 #define PFEIFE_DECLARE(name) Family name();
 PFEIFE_FAMILIES(PFEIFE_DECLARE)
@@ -60,8 +63,11 @@ static std::optional<Refusal> refuse_size(const ScheduleSpec& spec) {
   if (spec.ranks < 1 || spec.microbatches < 1 || spec.stages_per_rank < 1)
     return Refusal{"ranks, microbatches and stages a rank are 1 or more", {}, {}};
   if (spec.ranks > kLargest || spec.stages_per_rank > kLargest / spec.ranks ||
-      spec.microbatches > kLargest / spec.stages())
+      spec.microbatches > kLargest / spec.stages() ||
+      spec.slices > kLargest / spec.stages() / spec.microbatches)
     return Refusal{"more than " + std::to_string(kLargest) + " microbatches times stages", {}, {}};
+  if (spec.slices < 1 || spec.slices > static_cast<std::size_t>(kMostSlices))
+    return Refusal{"a microbatch has 1 to " + std::to_string(kMostSlices) + " slices", {}, {}};
   return std::nullopt;
 }
 
@@ -69,6 +75,8 @@ static std::optional<Refusal> refuse_knobs(const ScheduleSpec& spec, const Famil
   if (spec.loop_batch && !known.takes_loop_batch) return Refusal{"it has no loop batch", {}, {}};
   if (spec.loop_batch && (*spec.loop_batch < 1 || *spec.loop_batch > kLargest))
     return Refusal{"the loop batch is 1 or more", {}, {}};
+  if (spec.slices > 1 && !known.takes_slices)
+    return Refusal{"it takes whole microbatches, no slices", {}, {}};
   if (!spec.prefetch.empty() && !known.takes_prefetch) return Refusal{"it has no prefetch", {}, {}};
   if (spec.prefetch.size() > 1 && spec.prefetch.size() != spec.ranks)
     return Refusal{"prefetch is one number, or one for each of the " + std::to_string(spec.ranks) +
@@ -148,19 +156,29 @@ std::vector<ScheduleSpec> knob_grid(const Family& known, ScheduleSpec spec) {
 
 std::vector<ScheduleSpec> search_set(std::size_t ranks, std::size_t microbatches,
                                      std::span<const std::size_t> stages_per_rank,
-                                     std::span<const std::string> names) {
+                                     std::span<const std::string> names,
+                                     std::span<const std::size_t> slices,
+                                     SliceLengths slice_lengths) {
   for (const std::string& name : names) family(name);
   const auto wanted = [&](const std::string& name) {
     return names.empty() || std::ranges::find(names, name) != names.end();
   };
   std::vector<ScheduleSpec> set;
+  static constexpr std::size_t kWhole[] = {1};
+  const std::span<const std::size_t> whole = kWhole;
   const auto add = [&](const Family& known) {
     for (const std::size_t v : stages_per_rank) {
       if (known.name == "looped" && v == 1 && wanted("1f1b")) continue;
       const ScheduleSpec point{
           .family = known.name, .ranks = ranks, .microbatches = microbatches, .stages_per_rank = v};
       for (const ScheduleSpec& spec : knob_grid(known, point))
-        if (!refusal(spec)) set.push_back(spec);
+        for (const std::size_t s : known.takes_slices ? slices : whole) {
+          if (known.takes_slices && s < 2) continue;
+          ScheduleSpec sliced = spec;
+          sliced.slices = s;
+          if (s > 1) sliced.slice_lengths = slice_lengths;
+          if (!refusal(sliced)) set.push_back(sliced);
+        }
     }
   };
   for (const Family& known : families())

@@ -29,6 +29,7 @@ struct Family {
   Placement (*placement)(const ScheduleSpec&) = nullptr;
   bool takes_loop_batch = false;
   bool takes_prefetch = false;
+  bool takes_slices = false;  ///< cuts the sequence of each microbatch
   /// Round-robin placement and an order that does not depend on costs: what bounds can be proven
   /// for.
   bool certified = true;

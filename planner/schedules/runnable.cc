@@ -35,13 +35,16 @@ class Executor {
   }
 
  private:
-  std::size_t at(StageId stage, const Action& a) const {
-    return stage.index() * microbatches_ + a.microbatch->index();
+  std::size_t at(StageId stage, const Action& a) const { return at(stage, *a.microbatch); }
+  std::size_t at(StageId stage, MicrobatchId m) const {
+    return stage.index() * microbatches_ + m.index();
   }
   bool ready(const Cell& cell) const {
     bool all = true;
     for_each_action(cell, [&](const Action& a) {
       if (input_of_its_stage(a.op) == Op::Forward) all = all && forward_[at(a.stage, a)];
+      if (const auto before = slice_before(a))
+        all = all && (a.op == Op::Forward ? forward_ : backward_)[at(a.stage, *before)];
       for_each_message_read(
           a, graph_, edges_, [&](std::uint32_t, StageId source, Direction direction) {
             all = all && (direction == Direction::Forward ? forward_ : backward_)[at(source, a)];

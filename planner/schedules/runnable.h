@@ -15,8 +15,8 @@ struct StuckCell {
 };
 
 /// Executes F and B (or I) of a chain of `stages` stages in row order, each as soon as its
-/// neighbours' are done; answers where the ranks stop before their end. Empty = everything runs.
-/// Linear.
+/// neighbours' and those of its microbatch's slices before it are done; answers where the ranks
+/// stop before their end. Empty = everything runs. `microbatches`: each slice counted. Linear.
 std::vector<StuckCell> stuck_cells(const Schedule& schedule, std::size_t stages,
                                    std::size_t microbatches);
 

@@ -54,16 +54,20 @@ std::string with_repeats(const std::string& text) {
 /// The microbatch of an event in a text where microbatches are marked.
 constexpr std::int32_t kMarked = 987'654'321;
 
+/// Slices of a stage are classes of their own: "0F#.1".
 std::string class_text(Cell cell) {
-  const auto mark = [](Action& action) {
-    if (action.microbatch) action.microbatch = MicrobatchId{kMarked};
+  std::vector<std::string> marks;
+  const auto mark = [&](Action& action) {
+    if (!action.microbatch) return;
+    const MicrobatchId m = *action.microbatch;
+    marks.push_back(m.slices == 1 ? "#" : "#." + std::to_string(m.slice()));
+    action.microbatch = MicrobatchId{kMarked};
   };
   if (auto* action = std::get_if<Action>(&cell)) mark(*action);
   if (auto* overlap = std::get_if<Overlap>(&cell)) std::ranges::for_each(overlap->parts, mark);
   std::string text = to_string(cell);
   const std::string number = std::to_string(kMarked);
-  for (auto at = text.find(number); at != text.npos; at = text.find(number))
-    text.replace(at, number.size(), "#");
+  for (const std::string& marked : marks) text.replace(text.find(number), number.size(), marked);
   return text;
 }
 
@@ -72,8 +76,9 @@ Bytes bytes_of(const Event& event, const StageCosts& costs) {
   if (action == nullptr) return Bytes{0};
   if (event.kind == TaskKind::Transfer && action->peer) {
     const bool forward = action->direction == Direction::Forward;
-    const StagePair* pair = forward ? find_pair(costs, action->stage, *action->peer)
-                                    : find_pair(costs, *action->peer, action->stage);
+    const StagePair* pair = forward
+                                ? find_pair(costs, action->stage, *action->peer, action->microbatch)
+                                : find_pair(costs, *action->peer, action->stage);
     if (pair != nullptr) return forward ? pair->bytes : pair->gradient_bytes;
   }
   if (event.kind == TaskKind::Reduction && action->op == Op::ReduceGrad)
@@ -151,8 +156,8 @@ std::string events_json(const Trace& trace, const StageCosts& costs, Nanoseconds
     for_each_action(event.cell, [&](const Action& action) {
       if (!action.microbatch) return;
       if (latest.micro.size() <= part) latest.micro.push_back(-1);
-      columns.micro.numbers.push_back(action.microbatch->value - latest.micro[part] - 1);
-      latest.micro[part++] = action.microbatch->value;
+      columns.micro.numbers.push_back(action.microbatch->microbatch() - latest.micro[part] - 1);
+      latest.micro[part++] = action.microbatch->microbatch();
     });
     columns.time.change(latest.time, (event.end - event.start).count());
     columns.launch.change(latest.launch, event.launch.count());

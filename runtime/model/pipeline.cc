@@ -59,6 +59,11 @@ Pipeline make_pipeline(Graph graph, std::span<const NodeId> cuts, const Schedule
                                  pipeline.split.stages.size()));
   pipeline.stages = stage_graph(pipeline.graph, pipeline.split, placement);
   pipeline.placement = placement;
+  if (const std::size_t slices = slice_count(schedule); slices > 1)
+    throw ConfigError({"schedule"},
+                      stream_all("cuts each microbatch into ", slices,
+                                 " slices, which nothing runs yet: a stage would have to keep keys "
+                                 "and values between them; run a plan of whole microbatches"));
   pipeline.microbatches = microbatch_count(schedule);
   pipeline.schedule =
       has_transfers_or_steps(schedule)

@@ -1,5 +1,6 @@
-// Golden files: tests/data/families/FAMILY_rR_mM_sV[_bK][_pP].csv is what the family makes at that
-// point (R ranks, M microbatches, V stages a rank, loop batch K, prefetch P). Every family has one
+// Golden files: tests/data/families/FAMILY_rR_mM_sV[_kS][_bK][_pP].csv is what the family makes at
+// that point (R ranks, M microbatches, V stages a rank, S slices a microbatch, loop batch K,
+// prefetch P). Every family has one
 // at least.
 #include <gtest/gtest.h>
 
@@ -15,15 +16,17 @@ namespace pfeife {
 namespace {
 
 ScheduleSpec spec_of(const std::string& stem) {
-  static const std::regex pattern(R"((.+)_r(\d+)_m(\d+)_s(\d+)(?:_b(\d+))?(?:_p(\d+))?)");
+  static const std::regex pattern(
+      R"((.+)_r(\d+)_m(\d+)_s(\d+)(?:_k(\d+))?(?:_b(\d+))?(?:_p(\d+))?)");
   std::smatch part;
   EXPECT_TRUE(std::regex_match(stem, part, pattern)) << stem;
   ScheduleSpec spec{.family = part[1],
                     .ranks = std::stoul(part[2]),
                     .microbatches = std::stoul(part[3]),
                     .stages_per_rank = std::stoul(part[4])};
-  if (part[5].matched) spec.loop_batch = std::stoul(part[5]);
-  if (part[6].matched) spec.prefetch = {std::stoul(part[6])};
+  if (part[5].matched) spec.slices = std::stoul(part[5]);
+  if (part[6].matched) spec.loop_batch = std::stoul(part[6]);
+  if (part[7].matched) spec.prefetch = {std::stoul(part[7])};
   return spec;
 }
 

@@ -20,6 +20,8 @@ class Ledger {
         last_(std::move(last)),
         own_bytes_(own_bytes(costs.stages, costs.values)),
         own_of_last_(own_bytes(costs.last.stages, costs.last.values)) {
+    for (const StageCosts::Slice& slice : costs.slices)
+      own_of_slice_.push_back(own_bytes(slice.stages, slice.values));
     leaving_.resize(costs.stages.size());
     entering_.resize(costs.stages.size());
     for (std::size_t v = 0; v < costs.values.size(); ++v) {
@@ -67,12 +69,17 @@ class Ledger {
     return !own_of_last_.empty() && action.microbatch == last_[action.stage.index()];
   }
   const StageCost& stage_of(const Action& action) const {
-    return (is_last(action) ? costs_.last.stages : costs_.stages)[action.stage.index()];
+    return stage_cost(costs_, action, is_last(action));
   }
   const std::vector<StageValue>& values_of(const Action& action) const {
-    return is_last(action) ? costs_.last.values : costs_.values;
+    return is_last(action) ? costs_.last.values : values_of(*action.microbatch);
+  }
+  const std::vector<StageValue>& values_of(MicrobatchId m) const {
+    return m.slices > 1 ? costs_.slices[static_cast<std::size_t>(m.slice())].values : costs_.values;
   }
   Bytes own_bytes_of(const Action& action) const {
+    if (const MicrobatchId m = *action.microbatch; m.slices > 1)
+      return own_of_slice_[static_cast<std::size_t>(m.slice())][action.stage.index()];
     return (is_last(action) ? own_of_last_ : own_bytes_)[action.stage.index()];
   }
 
@@ -95,12 +102,12 @@ class Ledger {
   }
 
   void hold(std::size_t value, MicrobatchId m) {
-    if (holders_[value * microbatches_ + m.index()]++ == 0) now_ += costs_.values[value].bytes;
+    if (holders_[value * microbatches_ + m.index()]++ == 0) now_ += values_of(m)[value].bytes;
   }
   void release(std::size_t value, MicrobatchId m) {
     int& holders = holders_[value * microbatches_ + m.index()];
     PFEIFE_CHECK(holders > 0, "value ", value, " released twice");
-    if (--holders == 0) now_ -= costs_.values[value].bytes;
+    if (--holders == 0) now_ -= values_of(m)[value].bytes;
   }
   bool local(StageId stage) const { return placement_.rank(stage) == rank_; }
 
@@ -126,9 +133,12 @@ class Ledger {
     const MicrobatchId m = *action.microbatch;
     const StageCost& stage = stage_of(action);
     const std::vector<StageValue>& values = values_of(action);
+    if (m.slices > 1 && m.slice() + 1 == m.slices)
+      for (std::int32_t k = 0; k + 1 < m.slices; ++k) now_ += key_gradients(k, s);
     Bytes highest = now_ + within_backward(action);
     for (const Entry& entry : entering_[s]) now_ += values[entry.value].gradient_bytes;
     now_ -= own_bytes_of(action);
+    if (m.slice() + 1 < m.slices) now_ -= key_gradients(m.slice(), s);
     for (const Entry& entry : entering_[s])
       if (values[entry.value].saved_by_receiver[entry.index]) release(entry.value, m);
     for (const std::size_t v : leaving_[s]) {
@@ -139,6 +149,11 @@ class Ledger {
     if (action.op == Op::Backward && splits_[s])  // I, then W
       highest = std::max(highest, now_ + stage.weight_saved + stage.temporary.weight);
     return highest;
+  }
+  /// Gradients of keys and values of slice k: the backward of the last slice makes those of all
+  /// slices before it, and each is read by its own.
+  Bytes key_gradients(std::int32_t k, std::size_t stage) const {
+    return costs_.slices[static_cast<std::size_t>(k)].key_gradients[stage];
   }
   Bytes within_backward(const Action& action) const {
     const StageCost& stage = stage_of(action);
@@ -162,7 +177,7 @@ class Ledger {
     } else {
       for (const Entry& entry : entering_[action.stage.index()])
         if (costs_.values[entry.value].from == peer)
-          now_ -= costs_.values[entry.value].gradient_bytes;
+          now_ -= values_of(*action.microbatch)[entry.value].gradient_bytes;
     }
     return now_;
   }
@@ -175,7 +190,7 @@ class Ledger {
     } else {
       for (const std::size_t v : leaving_[action.stage.index()])
         if (std::ranges::binary_search(costs_.values[v].to, peer))
-          now_ += costs_.values[v].gradient_bytes;
+          now_ += values_of(*action.microbatch)[v].gradient_bytes;
     }
     return now_;
   }
@@ -187,6 +202,7 @@ class Ledger {
   std::vector<bool> splits_;                       // [stage] its backward is in two parts
   std::vector<MicrobatchId> last_;                 // [stage] that it runs forward
   std::vector<Bytes> own_bytes_, own_of_last_;     // [stage]
+  std::vector<std::vector<Bytes>> own_of_slice_;   // [slice][stage]
   std::vector<std::vector<std::size_t>> leaving_;  // [stage] values
   std::vector<std::vector<Entry>> entering_;       // [stage] values
   std::vector<int> holders_;                       // [value * microbatches + m]

@@ -30,6 +30,10 @@ Exported export_plan(const std::string& name, const PlanToExport& planned) {
     if (!trains && name != "torch")
       throw ConfigError({}, "the plan runs forward only (training.mode), and " + name +
                                 " takes plans of training steps; use torch");
+    if (const std::size_t slices = slice_count(planned.plan.schedule); slices > 1)
+      throw ConfigError({}, "the plan cuts each microbatch into " + std::to_string(slices) +
+                                " slices, and none of the formats can say so; export a plan of "
+                                "whole microbatches (without plan.slices)");
     return writer.write(planned);
   }
   std::string known;

@@ -44,6 +44,11 @@ std::optional<std::string> written(const Cell& cell, Reader reader, std::size_t 
   const auto* action = std::get_if<Action>(&cell);
   if (reader == Reader::Torch && action) {
     if (action->op == Op::OptimizerStep || action->op == Op::ReduceNorm) return std::nullopt;
+    if (action->microbatch && action->microbatch->slices > 1)
+      throw ConfigError({}, "row " + std::to_string(rank + 1) + ", cell " +
+                                std::to_string(position + 1) + ": " + to_string(*action) +
+                                " names a slice, which torch.distributed.pipelining cannot do; its "
+                                "microbatches are whole");
     if (is_skip(*action))
       throw ConfigError({}, "row " + std::to_string(rank + 1) + ", cell " +
                                 std::to_string(position + 1) + ": " + to_string(*action) +
@@ -82,7 +87,7 @@ Schedule read_schedule(std::string_view text, const std::string& name, Dialect d
   }
   if (schedule.rows.empty())
     throw ConfigError({name, 0, 0}, "the schedule is empty: one row a rank is expected");
-  return schedule;
+  return in_slices(std::move(schedule));
 }
 
 Schedule read_schedule_file(const std::filesystem::path& path, Dialect dialect) {

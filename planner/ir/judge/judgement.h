@@ -21,7 +21,8 @@ struct Place {
   friend auto operator<=>(const Place&, const Place&) = default;
 };
 
-/// What the rows say about one stage and one microbatch; the first place counts if there are two.
+/// What the rows say about one stage and one microbatch or slice; the first place counts if there
+/// are two.
 struct Life {
   std::uint32_t stage = 0, microbatch = 0;
   std::optional<Place> forward, backward, backward_input, backward_weight;
@@ -55,6 +56,9 @@ struct Reading {
   const Passage* passage(std::size_t edge, Direction direction, std::size_t microbatch) const;
   std::span<const Passage> passages_of(std::size_t edge, Direction direction) const;
 
+  MicrobatchId microbatch(std::uint32_t number) const {
+    return MicrobatchId{number, static_cast<std::int32_t>(required.slices)};
+  }
   const StageGraph::Edge& edge(std::size_t e) const { return required.stages.edges[e]; }
   bool placed(const StageGraph::Edge& e) const {
     const std::size_t from = e.from.index(), to = e.to.index();
@@ -87,7 +91,9 @@ class Findings {
 /// Reads the rows; finds what is out of range, twice, on a second rank, or has no place in this
 /// kind of schedule.
 Reading read(const Schedule& schedule, const Requirements& required, Findings& findings);
-/// Everything there that must be, F before B, I before W, local values made before they are used.
+/// Everything there that must be, F before B, I before W, slices in order, local values made before
+/// they are used. (As all that a slice waits for in its stage is in one row, rows that pass this
+/// judge cannot hang for it.)
 void judge_lives(const Reading& reading, Findings& findings);
 /// Every SEND with its RECV, between the maker and the user of its value, in the same order on both
 /// sides.
@@ -98,6 +104,8 @@ void judge_state(const Reading& reading, Findings& findings);
 void judge_deadlock(const Reading& reading, const Semantics& semantics, Findings& findings);
 
 /// The numbers below `count` that are not in `sorted_numbers`, as ranges; "" if there are none.
-std::string ranges_missing(std::span<const std::uint32_t> sorted_numbers, std::uint32_t count);
+/// Numbers of slices are written as such.
+std::string ranges_missing(std::span<const std::uint32_t> sorted_numbers, std::uint32_t count,
+                           std::size_t slices = 1);
 
 }  // namespace pfeife::judgement

@@ -1,4 +1,4 @@
-// The life of a microbatch in a stage: complete, and in order.
+// The life of a microbatch, or of a slice, in a stage: complete, and in order.
 #include <algorithm>
 
 #include "planner/ir/judge/judgement.h"
@@ -41,7 +41,7 @@ class LifeJudge {
                : "");
     for (const Life& life : reading_.lives_of(stage)) {
       if (life.backward) continue;
-      const std::string name = std::to_string(stage), m = std::to_string(life.microbatch);
+      const std::string name = std::to_string(stage), m = name_of(life);
       if (life.backward_input && !life.backward_weight)
         findings_.add(*life.backward_input, name + "I" + m + " has no " + name + "W" + m);
       if (life.backward_weight && !life.backward_input)
@@ -69,7 +69,8 @@ class LifeJudge {
     for (const Life& life : reading_.lives_of(stage))
       if (has(life)) there.push_back(life.microbatch);
     const std::string missing =
-        ranges_missing(there, static_cast<std::uint32_t>(reading_.required.microbatches));
+        ranges_missing(there, static_cast<std::uint32_t>(reading_.required.microbatches),
+                       reading_.required.slices);
     if (!missing.empty())
       findings_.add_missing(
           reading_, *reading_.home[stage],
@@ -78,26 +79,43 @@ class LifeJudge {
 
   /// `late` must stand after `early`; only told if both are there, on one rank.
   void after(const std::optional<Place>& early, const std::optional<Place>& late,
-             const std::string& what, const std::string& needed) {
+             const std::string& what, const std::string& needed,
+             const std::string& reason = ", which it needs") {
     if (!early || !late || early->rank != late->rank || early->position < late->position) return;
     findings_.add(*late, what +
                              (early->position == late->position ? " stands in the same cell as "
                                                                 : " stands before ") +
-                             needed + ", which it needs");
+                             needed + reason);
   }
 
   void judge_order(const Life& life) {
-    const std::string stage = std::to_string(life.stage), m = std::to_string(life.microbatch);
+    const std::string stage = std::to_string(life.stage), m = name_of(life);
     after(life.forward, life.backward, stage + "B" + m, stage + "F" + m);
     after(life.forward, life.backward_input, stage + "I" + m, stage + "F" + m);
     after(life.backward_input, life.backward_weight, stage + "W" + m, stage + "I" + m);
+    if (reading_.microbatch(life.microbatch).slice() == 0) return;
+    if (const Life* before = reading_.life(life.stage, life.microbatch - 1))
+      judge_slices(*before, life);
+  }
+  std::string name_of(const Life& life) const {
+    return to_string(reading_.microbatch(life.microbatch));
+  }
+
+  /// Two slices of a microbatch that follow each other.
+  void judge_slices(const Life& early, const Life& late) {
+    const std::string stage = std::to_string(early.stage);
+    after(early.forward, late.forward, stage + "F" + name_of(late), stage + "F" + name_of(early),
+          ", whose keys and values it needs");
+    after(late.gradient(), early.gradient(), stage + (early.backward ? "B" : "I") + name_of(early),
+          stage + (late.backward ? "B" : "I") + name_of(late),
+          ", which adds to the gradients of its keys and values");
   }
 
   /// Values that stay on a rank are there only once they are made.
   void judge_local(const StageGraph::Edge& edge) {
     for (const Life& user : reading_.lives_of(edge.to.index()))
       if (const Life* maker = reading_.life(edge.from.index(), user.microbatch)) {
-        const std::string m = std::to_string(user.microbatch);
+        const std::string m = name_of(user);
         after(maker->forward, user.forward, to_string(edge.to) + "F" + m,
               to_string(edge.from) + "F" + m);
         if (edge.gradient)

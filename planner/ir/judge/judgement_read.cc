@@ -62,13 +62,25 @@ class Reader {
     else if (needs_microbatch != a.microbatch.has_value() ||
              is_transfer(a.op) != a.peer.has_value())
       findings_.add(place, to_string(a) + " is not a whole action");
+    else if (needs_microbatch && static_cast<std::size_t>(a.microbatch->slices) != required.slices)
+      findings_.add(place, to_string(a) +
+                               (a.microbatch->slices == 1
+                                    ? " names no slice"
+                                    : " names a slice of " + of_slices(a.microbatch->slices)) +
+                               ", but each microbatch has " + of_slices(required.slices));
     else if (needs_microbatch &&
              (a.microbatch->value < 0 || a.microbatch->index() >= required.microbatches))
-      findings_.add(place, to_string(a) + ": there is no microbatch " + to_string(*a.microbatch) +
-                               ", only " + std::to_string(required.microbatches));
+      findings_.add(place, to_string(a) + ": there is no microbatch " +
+                               std::to_string(a.microbatch->microbatch()) + ", only " +
+                               std::to_string(required.microbatches / required.slices));
     else
       return true;
     return false;
+  }
+
+  template <std::integral Count>
+  static std::string of_slices(Count slices) {
+    return std::to_string(slices) + (slices == 1 ? " slice" : " slices");
   }
 
   void read_transfer(const Action& a, Place place) {
@@ -127,7 +139,8 @@ class Reader {
           reading_.lives.back().microbatch != o.second)
         reading_.lives.push_back({.stage = o.first, .microbatch = o.second});
       Life& life = reading_.lives.back();
-      const std::string cell = std::to_string(o.first), m = std::to_string(o.second);
+      const std::string cell = std::to_string(o.first),
+                        m = to_string(reading_.microbatch(o.second));
       if (o.op == Op::Forward) keep(life.forward, o, cell + "F" + m);
       if (o.op == Op::Backward) keep(life.backward, o, cell + "B" + m);
       if (o.op == Op::BackwardInput) keep(life.backward_input, o, cell + "I" + m);
@@ -135,7 +148,8 @@ class Reader {
     }
     for (const Life& life : reading_.lives) {
       if (!life.backward) continue;
-      const std::string stage = std::to_string(life.stage), m = std::to_string(life.microbatch);
+      const std::string stage = std::to_string(life.stage);
+      const std::string m = to_string(reading_.microbatch(life.microbatch));
       if (life.backward_input)
         findings_.add(*life.backward_input,
                       stage + "I" + m + " repeats what " + stage + "B" + m + " does");

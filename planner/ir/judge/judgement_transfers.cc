@@ -34,14 +34,14 @@ class TransferJudge {
     return onward(p) ? reading_.edge(p.edge).to : reading_.edge(p.edge).from;
   }
   std::string send_text(const Passage& p) const {
-    return to_string(send(source(p), target(p), MicrobatchId{p.microbatch}, p.direction));
+    return to_string(send(source(p), target(p), reading_.microbatch(p.microbatch), p.direction));
   }
   std::string recv_text(const Passage& p) const {
-    return to_string(recv(target(p), source(p), MicrobatchId{p.microbatch}, p.direction));
+    return to_string(recv(target(p), source(p), reading_.microbatch(p.microbatch), p.direction));
   }
   std::string compute_text(StageId stage, const Passage& p, const Life& life) const {
     const char* kind = onward(p) ? "F" : life.backward ? "B" : "I";
-    return to_string(stage) + kind + std::to_string(p.microbatch);
+    return to_string(stage) + kind + to_string(reading_.microbatch(p.microbatch));
   }
   static std::optional<Place> compute_place(const Passage& p, const Life& life) {
     return onward(p) ? life.forward : life.gradient();
@@ -52,7 +52,8 @@ class TransferJudge {
     std::vector<std::uint32_t> there;
     for (const Passage& p : reading_.passages_of(e, direction)) there.push_back(p.microbatch);
     const std::string missing =
-        ranges_missing(there, static_cast<std::uint32_t>(reading_.required.microbatches));
+        ranges_missing(there, static_cast<std::uint32_t>(reading_.required.microbatches),
+                       reading_.required.slices);
     if (missing.empty()) return;
     const StageGraph::Edge& edge = reading_.edge(e);
     const bool forth = direction == Direction::Forward;

@@ -25,7 +25,10 @@ std::vector<Violation> validate(const Schedule& schedule, const Requirements& re
 }
 
 Requirements requirements_of(const Schedule& schedule, bool lowered, Mode mode) {
-  Requirements required{chain(stage_count(schedule), mode), microbatch_count(schedule), lowered};
+  Requirements required{chain(stage_count(schedule), mode), microbatch_count(schedule), lowered,
+                        slice_count(schedule)};
+  const std::size_t last_slices = required.microbatches % required.slices;
+  if (last_slices > 0) required.microbatches += required.slices - last_slices;
   std::vector<StageGraph::Edge> skips;
   for (const auto& row : schedule.rows)
     for (const Cell& cell : row)
@@ -60,12 +63,16 @@ std::vector<Violation> Findings::sorted() && {
   return std::move(violations_);
 }
 
-std::string ranges_missing(std::span<const std::uint32_t> sorted_numbers, std::uint32_t count) {
+std::string ranges_missing(std::span<const std::uint32_t> sorted_numbers, std::uint32_t count,
+                           std::size_t slices) {
   std::string text;
+  const auto name = [&](std::uint32_t number) {
+    return to_string(MicrobatchId{number, static_cast<std::int32_t>(slices)});
+  };
   const auto add = [&](std::uint32_t first, std::uint32_t end) {
     if (first >= end) return;
-    text += (text.empty() ? "" : ", ") + std::to_string(first);
-    if (end - first > 1) text += "-" + std::to_string(end - 1);
+    text += (text.empty() ? "" : ", ") + name(first);
+    if (end - first > 1) text += "-" + name(end - 1);
   };
   std::uint32_t next = 0;
   for (const std::uint32_t number : sorted_numbers) {

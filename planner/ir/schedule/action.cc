@@ -182,6 +182,14 @@ class CellReader {
       const auto microbatch = take_number(rest, "microbatch");
       if (!microbatch) return action;
       action.microbatch = MicrobatchId{*microbatch};
+      if (rest.starts_with('.')) {
+        rest.remove_prefix(1);
+        const auto slice = take_number(rest, "slice");
+        if (!slice) return action;
+        if (*slice >= kMostSlices)
+          fail("the slice number is above " + std::to_string(kMostSlices - 1));
+        action.microbatch = MicrobatchId{*microbatch * kMostSlices + *slice, kMostSlices};
+      }
     }
     if (is_transfer(action.op)) action.peer = read_peer(action, *kind, rest);
     if (!rest.empty()) fail(quoted(rest) + " follows the end of the action");
@@ -256,7 +264,7 @@ std::string to_string(const Action& action) {
       text += kind.text;
       break;
     }
-  if (action.microbatch) text += std::to_string(action.microbatch->value);
+  if (action.microbatch) text += to_string(*action.microbatch);
   if (skip) text += (action.op == Op::Send ? ">" : "<") + std::to_string(action.peer->value);
   return text;
 }

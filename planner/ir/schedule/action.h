@@ -1,8 +1,8 @@
 // Actions: what a rank is told to do, one at a time, and their text form.
 //
-// The text form is the grammar of torch.distributed.pipelining plus two extensions of ours (skip
-// transfers and the optimizer step); the strict reader is parse_cell. Whole schedules as files:
-// planner/io/plan/schedule_csv.h.
+// The text form is the grammar of torch.distributed.pipelining plus three extensions of ours (skip
+// transfers, the optimizer step, slices of a microbatch's sequence); the strict reader is
+// parse_cell. Whole schedules as files: planner/io/plan/schedule_csv.h.
 #pragma once
 
 #include <compare>
@@ -88,8 +88,8 @@ void for_each_action(const Cell& cell, Visitor&& visit) {
 /// A transfer past the neighbouring stage.
 bool is_skip(const Action& action);
 
-/// "2F0", "1SEND_B3", "0SKIP_SEND_F0>3", "0OPTIMIZER_STEP", "(4F4;3B0)OVERLAP_F_B", "" for an idle
-/// cell.
+/// "2F0", "3F2.1" (slice 1 of microbatch 2), "1SEND_B3", "0SKIP_SEND_F0>3", "0OPTIMIZER_STEP",
+/// "(4F4;3B0)OVERLAP_F_B", "" for an idle cell.
 std::string to_string(const Action& action);
 std::string to_string(const Cell& cell);
 
@@ -104,6 +104,9 @@ struct ParsedCell {
   std::optional<Cell> cell;
   std::string error;  ///< empty if cell is present
 };
+/// Slices of a microbatch that a single cell speaks of: as many as there can be, since only the
+/// whole schedule says how many there are (in_slices).
+constexpr std::int32_t kMostSlices = 1024;
 /// Reads one cell. The whole text must match; surrounding blanks are not allowed. Never throws.
 ParsedCell parse_cell(std::string_view text, Dialect dialect = Dialect::Current);
 

@@ -15,4 +15,13 @@ std::optional<Op> input_of_its_stage(Op op) {
   return std::nullopt;
 }
 
+std::optional<MicrobatchId> slice_before(const Action& action) {
+  const MicrobatchId m = *action.microbatch;
+  if (m.slices == 1) return std::nullopt;
+  if (action.op == Op::Forward && m.slice() > 0) return MicrobatchId{m.value - 1, m.slices};
+  if (makes_input_gradient(action.op) && m.slice() + 1 < m.slices)
+    return MicrobatchId{m.value + 1, m.slices};
+  return std::nullopt;
+}
+
 }  // namespace pfeife

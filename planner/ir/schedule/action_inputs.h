@@ -22,6 +22,11 @@ struct StageEdges {
 /// The action of the same stage and microbatch whose result `op` reads: F for B and I, I for W.
 std::optional<Op> input_of_its_stage(Op op);
 
+/// The slice whose action of the same kind and stage `action` waits for: F reads the keys and
+/// values of the slice before it, B and I the gradients of its own that come from the slice after
+/// it.
+std::optional<MicrobatchId> slice_before(const Action& action);
+
 /// Calls `visit(edge, source, direction)` for each message that a compute action reads: the number
 /// of its edge, the stage that made it. F reads along all edges into its stage, B and I against all
 /// that leave it and carry gradients.

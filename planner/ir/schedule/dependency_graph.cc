@@ -91,6 +91,11 @@ class Connector {
     const std::size_t place = tasks_.place(action.stage, *action.microbatch);
     if (const auto read = input_of_its_stage(action.op))
       connect_local((*read == Op::Forward ? tasks_.forward : tasks_.backward)[place], task);
+    if (const auto before = slice_before(action))
+      connect_local(tasks_.makers(action.op == Op::Forward
+                                      ? Direction::Forward
+                                      : Direction::Backward)[tasks_.place(action.stage, *before)],
+                    task);
     for_each_message_read(action, stages_, edges_,
                           [&](std::uint32_t e, StageId source, Direction direction) {
                             connect_value(e, source, action, direction, task);

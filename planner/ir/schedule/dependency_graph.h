@@ -8,7 +8,8 @@
 //  - rank order: a compute task or optimizer step waits for the one before it on its rank;
 //  - data: a stage's F waits for the F of every stage that feeds it, B and I for those of the
 //    stages it feeds (through the transfer, or directly on the same rank), a backward for its
-//    forward, W for its I;
+//    forward, W for its I; of a microbatch in slices, F for the F of the slice before it in its
+//    stage, B and I for the B or I of the slice after it;
 //  - transfer: waits for the compute that made the value; then, by Semantics::queues, for the
 //    transfer before it in each queue it is in. Queue order = order of SEND and RECV in the rows;
 //  - blocking: SEND, RECV and a reduction (a rank's last REDUCE_GRAD of it) stand in rank order;
@@ -44,7 +45,8 @@ struct DurationSlot {
   std::vector<Action>
       parts;  ///< several for an overlap; the SEND for a transfer, the REDUCE_NORM, the REDUCE_GRAD
               ///< of replicas, with a B behind it for what runs beside that. Microbatch left empty,
-              ///< but of a B or I that takes a time of its own (StageGraph::last_apart)
+              ///< but of a B or I that takes a time of its own (StageGraph::last_apart), and
+              ///< of slices, which are those of microbatch 0
   std::vector<StageId> stages;  ///< of a reduction of gradients
   friend bool operator==(const DurationSlot&, const DurationSlot&) = default;
 };

@@ -10,6 +10,12 @@
 namespace pfeife {
 namespace {
 
+/// What of an action's microbatch its duration depends on: the slice, as one of microbatch 0.
+std::optional<MicrobatchId> slice_of(const Action& action) {
+  if (!action.microbatch || action.microbatch->slices == 1) return std::nullopt;
+  return MicrobatchId{action.microbatch->slice(), action.microbatch->slices};
+}
+
 /// Numbers distinct durations in the order in which they are first asked for.
 class SlotTable {
  public:
@@ -26,7 +32,7 @@ class SlotTable {
   std::uint32_t number(const Cell& cell, TaskKind kind) {
     DurationSlot wanted{kind, {}, {}};
     for_each_action(cell, [&](Action action) {
-      if (!is_apart(action)) action.microbatch.reset();
+      if (!is_apart(action)) action.microbatch = slice_of(action);
       wanted.parts.push_back(action);
     });
     if (wanted.parts.size() == 1 && kind == TaskKind::Compute &&
@@ -64,6 +70,7 @@ class TaskBuilder {
                stages.last_apart ? last_forwards(schedule, stages.stages)
                                  : std::vector<MicrobatchId>{}) {
     built_.microbatches = microbatch_count(schedule);
+    slices_of_each_ = slice_count(schedule);
     PFEIFE_CHECK(placement.stages() == stages.stages, placement.stages(), " placed, ",
                  stages.stages);
     built_.forward.assign(stages.stages * built_.microbatches, kNoTask);
@@ -159,8 +166,10 @@ class TaskBuilder {
   void add_transfer(const Action& action, RankId rank, std::uint32_t position) {
     const std::size_t edge = edge_of(action);
     Action pattern = action;
-    pattern.microbatch.reset();
-    std::uint32_t& known = transfer_slot_[{edge, action.direction}];
+    pattern.microbatch = slice_of(action);
+    std::uint32_t& known = transfer_slot_[{
+        edge * slices_of_each_ + static_cast<std::size_t>(action.microbatch->slice()),
+        action.direction}];
     if (known == 0) known = slots_.number({TaskKind::Transfer, {pattern}, {}}) + 1;
     std::uint32_t& task = transfer_of(edge, action);
     PFEIFE_CHECK(task == kNoTask, to_string(action), " sent twice");
@@ -264,6 +273,7 @@ class TaskBuilder {
   const StageGraph& stages_;
   const Placement& placement_;
   DependencyTasks built_;
+  std::size_t slices_of_each_ = 1;
   SlotTable slots_;
   std::vector<std::uint32_t> component_;       // [stage]
   std::vector<MicrobatchId> last_microbatch_;  // [stage] of its last weight gradient

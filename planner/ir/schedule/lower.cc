@@ -15,8 +15,16 @@ std::string place(std::size_t rank, std::size_t position) {
   return "rank " + std::to_string(rank) + ", position " + std::to_string(position);
 }
 
+/// What is wrong with a microbatch of a schedule of S slices each.
+std::string slices_text(MicrobatchId found, std::size_t slices) {
+  const std::string others = "the schedule cuts every microbatch into " + std::to_string(slices);
+  if (found.slices == 1) return "it names no slice, but " + others + " slices";
+  return "it names slice " + std::to_string(found.slice()) +
+         (slices == 1 ? ", but the first action names none" : ", but " + others);
+}
+
 void check_action(const Action& action, std::size_t rank, std::size_t position,
-                  const Placement& placement) {
+                  const Placement& placement, std::size_t slices) {
   if (is_transfer(action.op))
     throw ConfigError(
         {}, place(rank, position) + ": " + to_string(action) +
@@ -24,6 +32,9 @@ void check_action(const Action& action, std::size_t rank, std::size_t position,
   if (is_compute(action.op) != action.microbatch.has_value())
     throw ConfigError({}, place(rank, position) + ": " + to_string(action) + ": a microbatch is " +
                               (action.microbatch ? "there" : "missing"));
+  if (action.microbatch && static_cast<std::size_t>(action.microbatch->slices) != slices)
+    throw ConfigError({}, place(rank, position) + ": " + to_string(action) + ": " +
+                              slices_text(*action.microbatch, slices));
   if (action.stage.index() >= placement.stages())
     throw ConfigError({}, place(rank, position) + ": " + to_string(action) + ": there are only " +
                               std::to_string(placement.stages()) + " stages");
@@ -58,10 +69,11 @@ void check(const Schedule& schedule, const StageCosts& costs, const Placement& p
     throw ConfigError({}, "a schedule for " + std::to_string(schedule.ranks()) +
                               " ranks, a placement on " + std::to_string(placement.ranks()));
   std::size_t computed = 0;
+  const std::size_t slices = slice_count(schedule);
   for (std::size_t r = 0; r < schedule.ranks(); ++r)
     for (std::size_t p = 0; p < schedule.rows[r].size(); ++p)
       for_each_action(schedule.rows[r][p], [&](const Action& action) {
-        check_action(action, r, p, placement);
+        check_action(action, r, p, placement, slices);
         computed += is_compute(action.op);
       });
   const std::size_t stages = placement.stages(), microbatches = microbatch_count(schedule);
@@ -70,6 +82,12 @@ void check(const Schedule& schedule, const StageCosts& costs, const Placement& p
                               std::to_string(stages) + " stages and " +
                               std::to_string(microbatches) +
                               " microbatches: forwards are missing (validate names them)");
+  if (slices > 1 && costs.slices.size() != slices)
+    throw ConfigError({}, "the schedule cuts every microbatch into " + std::to_string(slices) +
+                              " slices, the costs are those of " +
+                              (costs.slices.empty() ? "whole microbatches"
+                                                    : std::to_string(costs.slices.size())) +
+                              "; here a schedule of whole microbatches is needed");
   check_twice(schedule, stages, microbatches);
 }
 

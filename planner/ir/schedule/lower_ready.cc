@@ -110,6 +110,11 @@ class FreeRun {
     if (const auto read = input_of_its_stage(a.op))
       visit(done_[*read == Op::Forward ? 0 : 1][cell_key(a)],
             Action{.op = *read, .stage = a.stage, .microbatch = a.microbatch});
+    if (const auto before = slice_before(a)) {
+      Action same = a;
+      same.microbatch = before;
+      visit(done_[a.op == Op::Forward ? 0 : 1][cell_key(same)], same);
+    }
     for_each_message_read(a, context_.stages, context_.edges,
                           [&](std::uint32_t e, StageId source, Direction direction) {
                             visit(arrival_[way(direction)][edge_key(e, *a.microbatch)],
@@ -184,7 +189,7 @@ class FreeRun {
 
   void pass_on(const Entry& entry) {
     const StageGraph::Edge& edge = context_.stages.edges[entry.edge];
-    const StagePair& pair = context_.costs.pairs[entry.edge];
+    const StagePair& pair = pairs_of(context_.costs, entry.microbatch)[entry.edge];
     const bool onward = entry.direction == Direction::Forward;
     const StageId from = onward ? edge.from : edge.to, to = onward ? edge.to : edge.from;
     append(from, send(from, to, entry.microbatch, entry.direction));

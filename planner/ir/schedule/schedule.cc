@@ -70,6 +70,39 @@ std::size_t microbatch_count(const Schedule& schedule) {
   return count;
 }
 
+std::size_t slice_count(const std::vector<Cell>& row) {
+  std::int32_t slices = 0;
+  for (auto cell = row.begin(); cell != row.end() && slices == 0; ++cell)
+    for_each_action(*cell, [&](const Action& action) {
+      if (action.microbatch && slices == 0) slices = action.microbatch->slices;
+    });
+  return static_cast<std::size_t>(std::max(slices, 1));
+}
+
+std::size_t slice_count(const Schedule& schedule) {
+  return schedule.rows.empty() ? 1 : slice_count(schedule.rows.front());
+}
+
+Schedule in_slices(Schedule read) {
+  std::int32_t slices = 0;
+  const auto visit = [&](auto&& what) {
+    for (auto& row : read.rows)
+      for (Cell& cell : row) {
+        const auto part = [&](Action& action) {
+          if (action.microbatch && action.microbatch->slices > 1) what(*action.microbatch);
+        };
+        if (auto* action = std::get_if<Action>(&cell)) part(*action);
+        if (auto* overlap = std::get_if<Overlap>(&cell))
+          std::ranges::for_each(overlap->parts, part);
+      }
+  };
+  visit([&](const MicrobatchId& id) { slices = std::max(slices, id.slice() + 1); });
+  visit([&](MicrobatchId& id) {
+    id = MicrobatchId{id.microbatch() * slices + id.slice(), slices};
+  });
+  return read;
+}
+
 static void note_forwards(const std::vector<Cell>& row, std::vector<MicrobatchId>& last) {
   for (const Cell& cell : row)
     for_each_action(cell, [&](const Action& action) {
@@ -118,6 +151,9 @@ std::string to_string(Links links) { return links == Links::Delay ? "delay" : "s
 std::string knobs(const ScheduleSpec& spec) {
   std::string text;
   if (spec.loop_batch) text = "loop_batch=" + std::to_string(*spec.loop_batch);
+  if (spec.slices > 1)
+    text += (text.empty() ? "slices=" : ", slices=") + std::to_string(spec.slices);
+  if (spec.slices > 1 && spec.slice_lengths == SliceLengths::EqualTime) text += " of equal time";
   if (spec.prefetch.empty()) return text;
   text += text.empty() ? "prefetch=" : ", prefetch=";
   for (std::size_t r = 0; r < spec.prefetch.size(); ++r)

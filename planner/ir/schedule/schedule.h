@@ -40,10 +40,17 @@ Placement v_shape(std::size_t ranks);
 /// device(r) = r. Empty if a stage is on two ranks or a stage number is missing.
 std::optional<Placement> placement_of(const Schedule& schedule);
 
-/// 1 + the largest stage number, and 1 + the largest microbatch number; 0 if there are none.
+/// 1 + the largest stage number, and 1 + the largest microbatch number, each slice counted; 0 if
+/// there are none.
 std::size_t stage_count(const Schedule& schedule);
 std::size_t microbatch_count(const Schedule& schedule);
 std::size_t microbatch_count(const std::vector<Cell>& row);
+/// Slices of a microbatch: S of its first action that names one, else 1.
+std::size_t slice_count(const Schedule& schedule);
+std::size_t slice_count(const std::vector<Cell>& row);
+/// The schedule whose single cells were read: S = 1 + the largest slice number in all actions that
+/// name a slice.
+Schedule in_slices(Schedule read);
 /// [stage] The microbatch that each of so many stages runs forward last; -1 = the rows have none.
 std::vector<MicrobatchId> last_forwards(const Schedule& schedule, std::size_t stages);
 std::vector<MicrobatchId> last_forwards(const std::vector<Cell>& row, std::size_t stages);
@@ -99,6 +106,12 @@ enum class Receives {
   AtNeed,   ///< right before the action that reads them, as far as no row can then hang
 };
 
+/// How a microbatch's sequence is cut into slices.
+enum class SliceLengths {
+  Equal,      ///< equally long ones: the last takes longest
+  EqualTime,  ///< ones that take equally long: the first is longest
+};
+
 /// A point of a schedule family: what names one schedule among all that can be generated.
 struct ScheduleSpec {
   std::string family;                     ///< name of planner/schedules/families.h, or "file"
@@ -108,6 +121,9 @@ struct ScheduleSpec {
   std::optional<std::size_t> loop_batch;  ///< B_l (looped)
   std::vector<std::size_t>
       prefetch;  ///< extra early forwards: empty = 0, one = scalar, else one a rank
+  std::size_t slices =
+      1;  ///< S, pieces of each microbatch's sequence (seq1f1b, terapipe, slimpipe)
+  SliceLengths slice_lengths = SliceLengths::Equal;
 
   std::size_t stages() const { return ranks * stages_per_rank; }
   friend auto operator<=>(const ScheduleSpec&, const ScheduleSpec&) = default;

@@ -13,8 +13,8 @@ namespace {
 const StagePair& pair_of(const DurationSlot& slot, const StageCosts& costs) {
   const Action& sent = slot.parts[0];
   const bool onward = sent.direction == Direction::Forward;
-  const StagePair* pair =
-      find_pair(costs, onward ? sent.stage : *sent.peer, onward ? *sent.peer : sent.stage);
+  const StagePair* pair = find_pair(costs, onward ? sent.stage : *sent.peer,
+                                    onward ? *sent.peer : sent.stage, sent.microbatch);
   PFEIFE_CHECK(pair != nullptr, to_string(sent), " has no cost");
   return *pair;
 }
@@ -43,7 +43,9 @@ std::vector<Nanoseconds> slot_durations(std::span<const DurationSlot> slots,
         if (std::ranges::binary_search(slot.stages, reduction.stages.front()))
           time += reduction.time;
     } else {
-      const auto last = [](const Action& part) { return part.microbatch.has_value(); };
+      const auto last = [](const Action& part) {
+        return part.microbatch && part.microbatch->slices == 1;
+      };
       time = slot.parts.size() > 1 ? side_by_side_time(slot.parts, costs, last)
                                    : action_time(slot.parts[0], costs, last(slot.parts[0]));
     }

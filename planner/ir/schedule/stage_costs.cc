@@ -26,12 +26,36 @@ Nanoseconds step_of(const StageCosts& costs, const Placement& placement, StageId
          (alone ? costs.replicas[stage.index()].behind : Nanoseconds{0});
 }
 
-const StagePair* find_pair(const StageCosts& costs, StageId from, StageId to) {
-  const auto at = std::lower_bound(costs.pairs.begin(), costs.pairs.end(), std::pair{from, to},
+/// What the costs have for that slice; nullptr for a whole microbatch.
+static const StageCosts::Slice* slice_of(const StageCosts& costs,
+                                         std::optional<MicrobatchId> microbatch) {
+  if (!microbatch || microbatch->slices == 1) return nullptr;
+  PFEIFE_CHECK(costs.slices.size() == static_cast<std::size_t>(microbatch->slices),
+               microbatch->slices, " slices, costs for ", costs.slices.size());
+  return &costs.slices[static_cast<std::size_t>(microbatch->slice())];
+}
+
+const std::vector<StagePair>& pairs_of(const StageCosts& costs,
+                                       std::optional<MicrobatchId> microbatch) {
+  const StageCosts::Slice* slice = slice_of(costs, microbatch);
+  return slice ? slice->pairs : costs.pairs;
+}
+
+const StageCost& stage_cost(const StageCosts& costs, const Action& action, bool last) {
+  if (const StageCosts::Slice* slice = slice_of(costs, action.microbatch))
+    return slice->stages[action.stage.index()];
+  const bool apart = last && !costs.last.stages.empty();
+  return (apart ? costs.last.stages : costs.stages)[action.stage.index()];
+}
+
+const StagePair* find_pair(const StageCosts& costs, StageId from, StageId to,
+                           std::optional<MicrobatchId> microbatch) {
+  const std::vector<StagePair>& pairs = pairs_of(costs, microbatch);
+  const auto at = std::lower_bound(pairs.begin(), pairs.end(), std::pair{from, to},
                                    [](const StagePair& pair, const auto& key) {
                                      return std::pair{pair.from, pair.to} < key;
                                    });
-  const bool found = at != costs.pairs.end() && at->from == from && at->to == to;
+  const bool found = at != pairs.end() && at->from == from && at->to == to;
   return found ? &*at : nullptr;
 }
 
@@ -52,23 +76,36 @@ StageCosts uniform_costs(std::size_t stages, Nanoseconds forward, Nanoseconds ba
   return costs;
 }
 
-StageCosts without_backward(StageCosts costs) {
-  costs.mode = Mode::Forward;
-  for (StageCost& stage : costs.stages)
+namespace {
+
+void drop_backward(std::vector<StageCost>& stages, std::vector<StagePair>& pairs,
+                   std::vector<StageValue>& values) {
+  for (StageCost& stage : stages)
     stage = {.forward = stage.forward,
              .forward_collectives = stage.forward_collectives,
              .parameters = stage.parameters,
              .temporary = {.forward = stage.unkept_forward},
              .unkept_forward = stage.unkept_forward,
              .model_input = stage.model_input};
-  for (StagePair& pair : costs.pairs) {
+  for (StagePair& pair : pairs) {
     pair.gradient_bytes = Bytes{0}, pair.backward_time = Nanoseconds{0};
     pair.has_gradient = false;
   }
-  for (StageValue& value : costs.values) {
+  for (StageValue& value : values) {
     value.gradient_bytes = Bytes{0};
     value.saved_by_sender = false;
     value.saved_by_receiver.assign(value.to.size(), false);
+  }
+}
+
+}  // namespace
+
+StageCosts without_backward(StageCosts costs) {
+  costs.mode = Mode::Forward;
+  drop_backward(costs.stages, costs.pairs, costs.values);
+  for (StageCosts::Slice& slice : costs.slices) {
+    drop_backward(slice.stages, slice.pairs, slice.values);
+    slice.key_gradients.assign(slice.key_gradients.size(), Bytes{0});
   }
   costs.reductions.clear(), costs.replicas.clear();
   costs.norm.reset(), costs.last = {};
@@ -76,8 +113,7 @@ StageCosts without_backward(StageCosts costs) {
 }
 
 Nanoseconds action_time(const Action& action, const StageCosts& costs, bool last) {
-  const bool apart = last && !costs.last.stages.empty();
-  const StageCost& cost = (apart ? costs.last.stages : costs.stages)[action.stage.index()];
+  const StageCost& cost = stage_cost(costs, action, last);
   switch (action.op) {
     case Op::Forward:
       return cost.forward;
@@ -101,7 +137,7 @@ Nanoseconds side_by_side_time(std::span<const Action> actions, const StageCosts&
   };
   Nanoseconds compute{0}, waiting{0}, alone{0};
   for (const Action& action : actions) {
-    const StageCost& stage = costs.stages[action.stage.index()];
+    const StageCost& stage = stage_cost(costs, action, false);
     const Nanoseconds hidden = action.op == Op::Forward          ? stage.forward_collectives
                                : makes_input_gradient(action.op) ? stage.backward_collectives
                                                                  : Nanoseconds{0};

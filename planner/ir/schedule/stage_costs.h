@@ -96,6 +96,17 @@ struct StageCosts {
     friend bool operator==(const Last&, const Last&) = default;
   };
   Last last = {};
+  /// What a slice of a microbatch's sequence costs, where schedules cut it (slice_costs.h): as the
+  /// members above of a whole microbatch, parameters and their gradients included.
+  struct Slice {
+    std::vector<StageCost> stages;
+    std::vector<StagePair> pairs;
+    std::vector<StageValue> values;
+    std::vector<Bytes> key_gradients;  ///< [stage] gradients of its keys and values, to which later
+                                       ///< slices add: from the first of their backwards to its own
+    friend bool operator==(const Slice&, const Slice&) = default;
+  };
+  std::vector<Slice> slices = {};  ///< empty = microbatches are whole
   Mode mode = Mode::Train;  ///< Forward: costs of F alone, and nothing is saved
 
   friend bool operator==(const StageCosts&, const StageCosts&) = default;
@@ -106,8 +117,14 @@ StageGraph stage_graph(const StageCosts& costs);
 /// Its optimizer step and, where each rank has one stage, what its replicas reduce behind its last
 /// backward: the step waits for that. (Of several stages a rank's link has to be asked.)
 Nanoseconds step_of(const StageCosts& costs, const Placement& placement, StageId stage);
-/// The pair (from, to), or nullptr.
-const StagePair* find_pair(const StageCosts& costs, StageId from, StageId to);
+/// The pair (from, to), or nullptr; as it is for that microbatch or slice.
+const StagePair* find_pair(const StageCosts& costs, StageId from, StageId to,
+                           std::optional<MicrobatchId> microbatch = {});
+/// The pairs as they are for a microbatch or slice.
+const std::vector<StagePair>& pairs_of(const StageCosts& costs,
+                                       std::optional<MicrobatchId> microbatch);
+/// What an action's stage is to its microbatch or slice. `last`: see StageCosts::last.
+const StageCost& stage_cost(const StageCosts& costs, const Action& action, bool last);
 /// Every stage F, I, W as given, a chain with the given transfer time: the textbooks' pipeline, for
 /// tests and tools.
 StageCosts uniform_costs(std::size_t stages, Nanoseconds forward, Nanoseconds backward_input,
