@@ -81,7 +81,7 @@ void take_given(Request& request) {
     asked = given;
   };
   take("devices", schedule.ranks(), request.devices);
-  take("microbatches", microbatch_count(schedule), request.microbatches);
+  take("microbatches", microbatch_count(schedule) / slice_count(schedule), request.microbatches);
 }
 
 /// The request of a model and a cluster at hand, with its sizes said. Errors: RefusedWish.

@@ -29,7 +29,7 @@ ExperimentRules rules_of(Inputs& inputs) {
   rules.ranks_and_microbatches = [](const PlanSettings& plan) {
     const Schedule schedule =
         plan.file ? read_plan(*plan.file).schedule : read_schedule_file(*plan.schedule);
-    return std::pair(schedule.ranks(), microbatch_count(schedule));
+    return std::pair(schedule.ranks(), microbatch_count(schedule) / slice_count(schedule));
   };
   return rules;
 }

@@ -47,6 +47,10 @@ Evaluation baseline(const BaselineSettings& settings, const CaseInputs& inputs) 
     return no_plan(inputs, Origin::Baseline, settings.name(), "not possible: " + reason, spec);
   };
   if (const auto refused = refusal(spec)) return impossible(to_string(*refused, spec));
+  if (family(spec.family).takes_slices)
+    return impossible(spec.family +
+                      " cuts microbatches into slices, which baselines do not; name it in "
+                      "plan.families, with plan.slices");
   const std::vector<DeviceId> devices = devices_of(config);
   const Placement placement = placement_for(spec, devices);
   const Layers layers = cut_where(settings, *inputs.layers);

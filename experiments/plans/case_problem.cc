@@ -5,6 +5,7 @@
 #include "experiments/plans/case_limits.h"
 #include "experiments/plans/plan_case.h"
 #include "planner/cost/allocator/played_ranks.h"
+#include "planner/cost/stages/sliced_stage_costs.h"
 #include "planner/ir/request/check.h"
 #include "planner/schedules/families.h"
 #include "planner/search/joint/if_needed.h"
@@ -30,14 +31,20 @@ std::size_t stages_per_rank_of(const Partition& partition, const Request& config
 /// have.
 std::string impossible_family(const Request& config,
                               const std::vector<std::size_t>& stages_per_rank) {
+  const std::vector<std::size_t>& slices = config.plan.slices;
   for (const std::string& name : config.plan.families) {
     if (name == "all" || name == "certified") return "";
     std::string reason;
     for (const std::size_t v : stages_per_rank) {
-      const ScheduleSpec spec{.family = name,
-                              .ranks = config.devices,
-                              .microbatches = config.microbatches,
-                              .stages_per_rank = v};
+      ScheduleSpec spec{.family = name,
+                        .ranks = config.devices,
+                        .microbatches = config.microbatches,
+                        .stages_per_rank = v};
+      if (family(name).takes_slices) {
+        if (slices.empty() || slices.back() < 2)
+          return name + " cuts microbatches into slices; say how many, as in plan.slices: [4]";
+        spec.slices = slices.back();
+      }
       const auto refused = refusal(spec);
       if (!refused) {
         reason.clear();
@@ -57,15 +64,33 @@ std::vector<std::size_t> stages_per_rank_of(const Request& config,
   return cuts ? std::vector{stages_per_rank_of(*cuts, config)} : config.plan.stages_per_rank;
 }
 
-std::vector<ScheduleSpec> schedules_of(const Request& config,
+/// Slices that are asked for can be made.
+void check_slices(const Request& config, const Layers& layers) {
+  if (config.plan.slices.empty()) return;
+  if (config.training.mode == Mode::Forward)
+    throw RefusedWish("plan.slices",
+                      "plan.slices: families that cut sequences are of training steps; leave slices "
+                      "out where training.mode is forward");
+  const std::vector<std::string> names = family_list(config.plan, config.training.mode);
+  if (std::ranges::none_of(names, [](const std::string& n) { return family(n).takes_slices; }))
+    throw RefusedWish("plan.slices",
+                      "plan.slices: no family of plan.families cuts microbatches into slices; add "
+                      "seq1f1b, terapipe or slimpipe, or leave slices out");
+  if (const std::string why = not_sliced_because(layers, config.plan.slices.back()); !why.empty())
+    throw RefusedWish("plan.slices", "plan.slices: " + why);
+}
+
+std::vector<ScheduleSpec> schedules_of(const Request& config, const Layers& layers,
                                        const std::optional<Partition>& cuts) {
   const std::vector<std::size_t> stages_per_rank = stages_per_rank_of(config, cuts);
   if (const std::string reason = impossible_family(config, stages_per_rank); !reason.empty())
     throw RefusedWish("plan.families", "plan.families: " + reason);
+  check_slices(config, layers);
   std::vector<ScheduleSpec> specs =
       config.plan.reference ? reference_set(config.devices, config.microbatches, stages_per_rank)
                             : search_set(config.devices, config.microbatches, stages_per_rank,
-                                         family_list(config.plan, config.training.mode));
+                                         family_list(config.plan, config.training.mode),
+                                         config.plan.slices, config.plan.slice_lengths);
   if (specs.empty())
     throw RefusedWish(
         "plan", "plan: no schedule family can do " + number(config.devices) + " devices, " +
@@ -81,7 +106,7 @@ std::vector<std::vector<ScheduleSpec>> searched_schedules(const Request& config,
   std::vector<std::vector<ScheduleSpec>> schedules;
   for (const SettledCase& settled :
        possible_cases(config, layers, [&](const Request&) { return &layers; }))
-    schedules.push_back(schedules_of(settled.config, given_cuts(config, layers)));
+    schedules.push_back(schedules_of(settled.config, layers, given_cuts(config, layers)));
   return schedules;
 }
 
@@ -95,7 +120,7 @@ std::vector<SettledCase> possible_cases(const Request& config, const Layers& lay
 Problem problem_of(const SettledCase& settled, const Cluster& cluster) {
   const Request& config = settled.config;
   const std::optional<Partition> cuts = given_cuts(config, *settled.layers);
-  Problem problem{*settled.layers,    cluster, schedules_of(config, cuts),
+  Problem problem{*settled.layers,    cluster, schedules_of(config, *settled.layers, cuts),
                   devices_of(config), {},      cuts};
   set_memory(config, problem);
   problem.receives = config.plan.receives;

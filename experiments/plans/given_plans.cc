@@ -39,8 +39,9 @@ Given read_given_schedule(const CaseInputs& inputs) {
                                        std::to_string(placement->stages()));
   plan.spec = {.family = "file",
                .ranks = plan.schedule.ranks(),
-               .microbatches = microbatch_count(plan.schedule),
-               .stages_per_rank = placement->stages() / plan.schedule.ranks()};
+               .microbatches = microbatch_count(plan.schedule) / slice_count(plan.schedule),
+               .stages_per_rank = placement->stages() / plan.schedule.ranks(),
+               .slices = slice_count(plan.schedule)};
   plan.placement = *placement;
   plan.placement.device_of_rank = devices_of(config);
   return given;
@@ -80,7 +81,8 @@ void check_given(const CaseInputs& inputs) {
   const Given given = read_given(inputs);
   const Plan& plan = given.plan;
   const StageCosts costs = stage_costs(*inputs.layers, plan, *inputs.cluster);
-  const Requirements needs{stage_graph(costs), plan.spec.microbatches, given.lowered};
+  const Requirements needs{stage_graph(costs), plan.spec.microbatches * plan.spec.slices,
+                           given.lowered, plan.spec.slices};
   const std::vector<Violation> violations = validate(plan.schedule, needs);
   if (violations.empty()) return;
   const Violation& first = violations.front();

@@ -53,6 +53,7 @@ std::string shortage(const Infeasible& infeasible, std::size_t schedules) {
 
 std::vector<TriedChange> what_would_help(const Request& config, const Problem& problem,
                                          const LayersOf& layers_of, std::size_t threads) {
+  if (!config.plan.slices.empty()) return {};  // remedies know whole microbatches only
   const Cluster& cluster = problem.cluster;
   Surroundings around;
   around.schedules = [&](std::size_t ranks, std::size_t microbatches, bool all) {

@@ -3,6 +3,7 @@
 #include "planner/cost/layers/forward_layers.h"
 #include "planner/cost/layers/grouping.h"
 #include "planner/cost/layers/linear_order.h"
+#include "planner/cost/layers/sequence_of_graph.h"
 #include "planner/cost/operators/roofline.h"
 #include "planner/cost/operators/saved.h"
 #include "planner/cost/operators/uncosted.h"
@@ -83,6 +84,7 @@ Layers grouped(const FactsByPrecision& facts, const std::vector<Profile>& profil
       layers_from_graph(facts, profiles, in_blocks(order) ? Grouping::Blocks : Grouping::Growth);
   layers.order = order;
   layers.node_order = std::move(node_order);
+  add_sequence(facts.at(profiles.front().training.precision), profiles.front(), layers);
   return layers;
 }
 

@@ -9,6 +9,7 @@
 #include "planner/search/joint/if_needed.h"
 #include "planner/search/joint/joint_search.h"
 #include "planner/search/joint/side_by_side.h"
+#include "planner/search/joint/sliced_schedules.h"
 #include "planner/search/price/hidden_collectives.h"
 
 namespace pfeife {
@@ -41,6 +42,7 @@ Answer search(const Problem& given_problem, const SearchOptions& options) {
     plain.recompute_except_last = false;
     return search(plain, options);
   }
+  if (has_slices(problem)) return search_with_slices(problem, settled, search);
   if (hides_collectives(problem)) {
     Answer outcome = search_side_by_side(problem, settled, search);
     outcome.recompute = problem.recompute;

@@ -459,7 +459,7 @@ std::vector<Bytes> reserved_memory(const Plan& plan, const Layers& layers,
                                    const AllocatorSettings& settings,
                                    const std::vector<Bytes>& limit) {
   std::vector<Bytes> reserved = plan.peak_memory;
-  if (!has_lifetimes(layers)) {
+  if (!has_lifetimes(layers) || slice_count(plan.schedule) > 1) {
     for (Bytes& bytes : reserved)
       bytes = Bytes{
           static_cast<std::int64_t>(reserved_factor(settings) * static_cast<double>(bytes.value))};

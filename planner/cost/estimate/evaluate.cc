@@ -2,6 +2,7 @@
 
 #include "planner/cost/estimate/estimator.h"
 #include "planner/cost/estimate/memory.h"
+#include "planner/cost/stages/sliced_stage_costs.h"
 #include "planner/cost/stages/stage_costs.h"
 #include "planner/ir/schedule/lower.h"
 
@@ -9,8 +10,11 @@ namespace pfeife {
 
 Prices evaluate(const SummedLayers& sums, const Cluster& cluster, const Schedule& compute_only,
                 const Placement& placement, const Partition& partition, MemoryRule rule,
-                const Recomputed& recomputed, StepNorm norm) {
+                const Recomputed& recomputed, StepNorm norm, SliceLengths slice_lengths) {
   StageCosts costs = stage_costs(sums, partition, placement, cluster, recomputed, norm);
+  if (const std::size_t slices = slice_count(compute_only); slices > 1)
+    costs = sliced_stage_costs(std::move(costs), slices, slice_lengths, sums.layers(), partition,
+                               placement, cluster);
   Schedule lowered = lower(compute_only, costs, placement);
   Prices plan = evaluate_lowered(std::move(costs), std::move(lowered), placement);
   if (rule == MemoryRule::Reference)

@@ -27,11 +27,12 @@ struct Prices {
 
 /// Lowers `compute_only` for the costs of `partition`, estimates it with free queues and delay
 /// links, and takes the peak memory of every rank by `rule`. All optimizer steps wait for `norm`.
-/// The schedule must be acyclic (ConfigError by lower() otherwise).
+/// Rows of slices have the costs of slices so long. The schedule must be acyclic (ConfigError by
+/// lower() otherwise).
 Prices evaluate(const SummedLayers& sums, const Cluster& cluster, const Schedule& compute_only,
                 const Placement& placement, const Partition& partition,
                 MemoryRule rule = MemoryRule::Lifetimes, const Recomputed& recomputed = {},
-                StepNorm norm = StepNorm::None);
+                StepNorm norm = StepNorm::None, SliceLengths slice_lengths = SliceLengths::Equal);
 /// The prices where messages are received late: its peaks are no higher, its estimate is the same.
 Prices received_late(Prices prices, const Placement& placement);
 /// [rank] No order of receiving needs less, whether its rows can hang or not.

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "planner/cost/stages/recomputed_layers.h"
+#include "planner/cost/stages/sliced_stage_costs.h"
 #include "planner/cost/stages/stage_temporary.h"
 #include "planner/cost/stages/timed_message.h"
 #include "planner/ir/basics/error.h"
@@ -359,8 +360,12 @@ StageCosts stage_costs(const SummedLayers& sums, const Partition& partition,
 }
 
 StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster) {
-  return stage_costs(layers, plan.partition, plan.placement, cluster, plan.recomputed,
-                     step_norm(plan));
+  StageCosts costs = stage_costs(layers, plan.partition, plan.placement, cluster, plan.recomputed,
+                                 step_norm(plan));
+  if (const std::size_t slices = slice_count(plan.schedule); slices > 1)
+    return sliced_stage_costs(std::move(costs), slices, plan.spec.slice_lengths, layers,
+                              plan.partition, plan.placement, cluster);
+  return costs;
 }
 
 Nanoseconds clipping_time(const DeviceKind& kind, Bytes gradients, std::int64_t parameters) {

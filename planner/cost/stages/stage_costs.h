@@ -29,7 +29,7 @@ namespace pfeife {
 StageCosts stage_costs(const SummedLayers& sums, const Partition& partition,
                        const Placement& placement, const Cluster& cluster,
                        const Recomputed& recomputed = {}, StepNorm norm = StepNorm::None);
-/// The same of a plan's choices.
+/// The same of a plan's choices, with those of the slices that its schedule has.
 StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster);
 
 /// Time of REDUCE_NORM: one number of all ranks, and where gradients are clipped what the slowest

@@ -140,6 +140,15 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
       field("stages_per_rank", &Wishes::stages_per_rank, numbers_once(),
             "V, numbers of stages a rank to try")
           .always(),
+      field(
+          "slices", &Wishes::slices, numbers_once(),
+          "S, numbers of [slices](slices.md) to try of each microbatch's sequence, by the families "
+          "`seq1f1b`, `terapipe` and `slimpipe`")
+          .by_default("none"),
+      field("slice_lengths", &Wishes::slice_lengths,
+            word<SliceLengths>(
+                {{"equal_time", SliceLengths::EqualTime}, {"equal_length", SliceLengths::Equal}}),
+            "where a sequence is cut: attention makes later ones of equally long slices slower"),
       field("search", &Wishes::reference, word<bool>({{"planner", false}, {"reference", true}}),
             "`reference`: the algorithm of Pfeife (ICML 2025) with its schedules (`looped`), cuts, "
             "stopping rules and memory formula (85 % of a device), for comparisons. No bound")

@@ -38,12 +38,22 @@ ScheduleSpec read_spec_text(const YamlNode& node, ScheduleSpec spec) {
   if (parts.size() < 2 || !parts[1].starts_with("V=")) count("");
   spec.family = parts[0];
   spec.stages_per_rank = count(std::string_view(parts[1]).substr(2));
-  spec.loop_batch = {}, spec.prefetch = {};
+  spec.loop_batch = {}, spec.prefetch = {}, spec.slices = 1, spec.slice_lengths = {};
   for (std::size_t p = 2; p < parts.size(); ++p) {
     const std::string& knob = parts[p];
     const std::size_t is = knob.find('=') + 1;
     if (knob.starts_with("loop_batch=")) {
       spec.loop_batch = count(std::string_view(knob).substr(is));
+      continue;
+    }
+    if (knob.starts_with("slices=")) {
+      constexpr std::string_view kEqualTime = " of equal time";
+      std::string_view number = std::string_view(knob).substr(is);
+      if (number.ends_with(kEqualTime)) {
+        number.remove_suffix(kEqualTime.size());
+        spec.slice_lengths = SliceLengths::EqualTime;
+      }
+      spec.slices = count(number);
       continue;
     }
     std::istringstream values(knob.starts_with("prefetch=") ? knob.substr(is) : "-");

@@ -198,8 +198,14 @@ void check_agreement(const YamlNode& root, const Plan& plan) {
     root.at("schedule")
         .at("stages_per_rank")
         .fail("the placement has " + text(stages / plan.placement.ranks()));
-  if (microbatch_count(plan.schedule) != plan.spec.microbatches)
-    root.at("microbatches").fail("the schedule has " + text(microbatch_count(plan.schedule)));
+  const std::size_t slices = slice_count(plan.schedule);
+  if (slices != plan.spec.slices)
+    root.at("schedule")
+        .fail("the schedule has " + text(slices) + " slices a microbatch, not " +
+              text(plan.spec.slices));
+  if (microbatch_count(plan.schedule) != plan.spec.microbatches * slices)
+    root.at("microbatches")
+        .fail("the schedule has " + text(microbatch_count(plan.schedule) / slices));
   if (const auto nodes = root.find("cut_nodes");
       nodes && plan.cut_nodes.size() != plan.partition.cuts.size())
     nodes->fail("expected one node for each cut");
@@ -222,6 +228,11 @@ FieldList<Plan> schedule_fields(const Beside& beside) {
               .needed(),
           of_spec(field("loop_batch", &Spec::loop_batch, whole<std::size_t>(1, 1'000'000'000), "")),
           of_spec(field("prefetch", &Spec::prefetch, list_of(whole<std::size_t>(0, 1'000'000'000)),
+                        "")),
+          of_spec(field("slices", &Spec::slices, whole<std::size_t>(1, kMostSlices), "")),
+          of_spec(field("slice_lengths", &Spec::slice_lengths,
+                        word<SliceLengths>({{"equal_length", SliceLengths::Equal},
+                                            {"equal_time", SliceLengths::EqualTime}}),
                         "")),
           Field<Plan>{"file", "", "", [](const YamlNode&, Plan&) {},
                       [](const Plan&) { return yaml_string("schedule.csv"); }}

@@ -124,6 +124,15 @@ struct LayerCollectives {
   friend bool operator==(const LayerCollectives&, const LayerCollectives&) = default;
 };
 
+/// What is known of the sequence of a microbatch whose attention is causal and seen, and whose
+/// other operators do not mix positions: what slices of it cost.
+struct Sequence {
+  std::int64_t tokens = 0;         ///< positions; 0 = not known
+  std::vector<double> attention;   ///< [layer] share of its times, of the first device kind
+  std::vector<Bytes> keys_values;  ///< [layer] of keys and values, which later slices read
+  friend bool operator==(const Sequence&, const Sequence&) = default;
+};
+
 struct Layers {
   std::string name;
   std::string digest;              ///< SHA-256 of what it was made from, hexadecimal
@@ -144,6 +153,8 @@ struct Layers {
   double overlap_factor = 1;
   std::vector<std::string> notes;     ///< where the figures come from; shown in the report
   std::vector<std::string> uncosted;  ///< a sentence for each operator without a cost
+  std::optional<Sequence> sequence;   ///< none: microbatches cannot be cut into slices
+  std::string whole_because;          ///< why, in words; "" = nobody looked
 
   std::size_t size() const { return layers.size(); }
   friend bool operator==(const Layers&, const Layers&) = default;

@@ -77,6 +77,7 @@ void check_reference(const PlanSettings& plan) {
   const PlanSettings usual;
   const std::pair<const char*, bool> wishes[] = {
       {"families", plan.families != usual.families},
+      {"slices", !plan.slices.empty()},
       {"cuts", plan.cuts != usual.cuts},
       {"iterations", plan.iterations != usual.iterations},
       {"recompute", plan.recompute != usual.recompute},
@@ -128,7 +129,23 @@ void check_framework(const PlanSettings& plan) {
   }
 }
 
+/// Slices are planned by themselves (planner/search/joint/sliced_schedules.h).
+void check_slices(const PlanSettings& plan) {
+  if (plan.slices.empty()) return;
+  if (plan.recompute != Recompute::None && plan.recompute != Recompute::IfNeeded)
+    refuse("plan.slices", "plans with slices recompute nothing, but plan.recompute asks for " +
+                              to_string(plan.recompute) +
+                              "; set it to none or if_needed, or leave slices out");
+  if (!plan.framework.empty())
+    refuse("plan.slices", "no framework takes a plan with slices; leave plan.for or slices out");
+  if (plan.search_devices)
+    refuse("plan.slices",
+           "the order of devices is searched for whole microbatches only; leave plan.devices: "
+           "search or slices out");
+}
+
 void check_plan(const PlanSettings& plan) {
+  check_slices(plan);
   if (!(plan.as_fast >= 0 && plan.as_fast <= 1))
     refuse("plan.as_fast", "a share from 0 to 1 is needed");
   if (!(plan.memory_margin >= 0 && plan.memory_margin <= 0.9))
@@ -201,6 +218,10 @@ void check_measure(const Request& request) {
     refuse("measurement.traces",
            "the traces are of a run that has been; leave \"measure\" out of the engines");
   if (!request.measure) return;
+  if (!request.plan.slices.empty())
+    refuse("plan.slices",
+           "\"measure\" among the engines runs the plan, and nothing runs slices yet; leave one of "
+           "the two out");
   const std::string key = "engines.measure";
   if (request.replicas.count > 1)
     throw RefusedWish(key,

@@ -47,6 +47,8 @@ struct PlanSettings {
       {};                                    ///< its schedule, on given cuts; schedule.csv
   std::vector<std::string> families{"all"};  ///< names, or one of "all", "certified"
   std::vector<std::size_t> stages_per_rank{1, 2, 3};
+  std::vector<std::size_t> slices = {};  ///< S to try, of families that cut sequences; none = none
+  SliceLengths slice_lengths = SliceLengths::EqualTime;
   bool reference = false;      ///< search: reference, planner/search/reference/reference.h
   std::size_t iterations = 0;  ///< effort, about ms of branch and bound on one core; 0 = 500
   Cuts cuts = Cuts::Search;

@@ -15,7 +15,8 @@ Priced priced(Choice choice, Prices prices) {
 /// Received as ready.
 static Prices evaluated(const Problem& problem, const Choice& choice) {
   return evaluate(problem.layers, problem.cluster, compute_only(choice), choice.placement,
-                  choice.partition, problem.memory_rule, choice.recomputed, problem.norm);
+                  choice.partition, problem.memory_rule, choice.recomputed, problem.norm,
+                  choice.spec.slice_lengths);
 }
 
 std::vector<Bytes> must_fit(const Problem& problem, const Choice& choice, const Prices& prices) {

@@ -1,0 +1,110 @@
+#include "planner/cost/stages/sliced_stage_costs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "planner/ir/basics/error.h"
+
+namespace pfeife {
+namespace {
+
+/// Attention's share of the times of layers [begin, end).
+double attention_share(const Layers& layers, std::size_t begin, std::size_t end) {
+  double attention = 0, all = 0;
+  for (std::size_t l = begin; l < end; ++l) {
+    const LayerTimes& times = layers.layers[l].times.front();
+    const auto time =
+        static_cast<double>((times.forward + times.backward_input + times.backward_weight).count());
+    all += time;
+    attention += time * layers.sequence->attention[l];
+  }
+  return all > 0 ? std::min(1.0, attention / all) : 0;
+}
+
+/// Whole tokens, one a slice at least.
+std::vector<double> at_tokens(std::vector<double> ends, std::int64_t tokens) {
+  if (tokens == 0) return ends;
+  const auto all = static_cast<double>(tokens);
+  const auto slices = static_cast<std::int64_t>(ends.size());
+  std::int64_t before = 0;
+  for (std::int64_t k = 0; k < slices; ++k) {
+    double& end = ends[static_cast<std::size_t>(k)];
+    before =
+        std::clamp<std::int64_t>(std::llround(end * all), before + 1, tokens - (slices - 1 - k));
+    end = static_cast<double>(before) / all;
+  }
+  return ends;
+}
+
+void time_messages(const std::vector<StagePair>& whole, const Placement& placement,
+                   const Cluster& cluster, std::vector<StagePair>& pairs) {
+  for (std::size_t p = 0; p < pairs.size(); ++p) {
+    StagePair& pair = pairs[p];
+    const DeviceId from = placement.device(pair.from), to = placement.device(pair.to);
+    if (placement.rank(pair.from) == placement.rank(pair.to)) continue;
+    // A published time says nothing of smaller messages: it stays, as no slice takes longer.
+    const auto timed = [&](Nanoseconds time, Bytes all, Bytes bytes, const Path& path) {
+      return time == transfer_time(path, all) ? transfer_time(path, bytes) : time;
+    };
+    pair.forward_time =
+        timed(pair.forward_time, whole[p].bytes, pair.bytes, cluster.path(from, to));
+    pair.backward_time = timed(pair.backward_time, whole[p].gradient_bytes, pair.gradient_bytes,
+                               cluster.path(to, from));
+  }
+}
+
+}  // namespace
+
+std::string not_sliced_because(const Layers& layers, std::size_t slices) {
+  if (!layers.sequence)
+    return layers.whole_because.empty()
+               ? "the attention of this model is not seen, as in a layer table or a profile of "
+                 "layers; take an archive"
+               : layers.whole_because;
+  const std::int64_t tokens = layers.sequence->tokens;
+  if (tokens > 0 && slices > static_cast<std::size_t>(tokens))
+    return "a sequence of " + std::to_string(tokens) + " tokens has no " + std::to_string(slices) +
+           " slices";
+  return "";
+}
+
+StageCosts sliced_stage_costs(StageCosts whole, std::size_t slices, SliceLengths lengths,
+                              const Layers& layers, const Partition& partition,
+                              const Placement& placement, const Cluster& cluster) {
+  if (const std::string why = not_sliced_because(layers, slices); !why.empty())
+    throw ConfigError({}, "microbatches cannot be cut into slices: " + why);
+  std::vector<double> linear;
+  for (std::size_t s = 0; s < partition.stages(); ++s)
+    linear.push_back(1 -
+                     attention_share(layers, partition.begin(s), partition.end(s, layers.size())));
+  const std::vector<double> ends =
+      at_tokens(slice_ends(slices, lengths, 1 - attention_share(layers, 0, layers.size())),
+                layers.sequence->tokens);
+  std::vector<Nanoseconds> overheads;  // [stage] of each action, whatever its length
+  for (std::size_t s = 0; s < partition.stages(); ++s) {
+    overheads.push_back(cluster.kind(placement.device(StageId{s})).stage_overhead);
+    whole.stages[s].forward -= overheads[s], whole.stages[s].backward_input -= overheads[s];
+  }
+  whole.last = {};
+  const std::vector<StagePair> pairs = whole.pairs;
+  whole = with_slices(std::move(whole), ends, linear);
+  double begin = 0;
+  for (std::size_t k = 0; k < slices; ++k) {
+    StageCosts::Slice& slice = whole.slices[k];
+    time_messages(pairs, placement, cluster, slice.pairs);
+    for (std::size_t s = 0; s < partition.stages(); ++s) {
+      slice.stages[s].forward += overheads[s], slice.stages[s].backward_input += overheads[s];
+      Bytes keys{0};
+      for (std::size_t l = partition.begin(s); l < partition.end(s, layers.size()); ++l)
+        keys += layers.sequence->keys_values[l];
+      slice.key_gradients[s] = Bytes{static_cast<std::int64_t>(
+          std::ceil(static_cast<double>(keys.value) * (ends[k] - begin)))};
+    }
+    begin = ends[k];
+  }
+  for (std::size_t s = 0; s < partition.stages(); ++s)
+    whole.stages[s].forward += overheads[s], whole.stages[s].backward_input += overheads[s];
+  return whole;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,22 @@
+// What slices of a microbatch's sequence cost each stage of a partition.
+#pragma once
+
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/schedule/slice_costs.h"
+
+namespace pfeife {
+
+/// Adds the costs of so many slices to the stage costs of a partition (with_slices), cut at whole
+/// tokens where the layers know them. Attention counts by each stage's own share; equal times are
+/// those of the whole model. Messages are timed anew, DeviceKind::stage_overhead is in every
+/// action, gradients of keys and values wait for their own slice's backward. Errors: ConfigError if
+/// the layers have no Sequence, or fewer tokens than slices.
+StageCosts sliced_stage_costs(StageCosts whole, std::size_t slices, SliceLengths lengths,
+                              const Layers& layers, const Partition& partition,
+                              const Placement& placement, const Cluster& cluster);
+
+/// Why the layers cannot be cut into so many slices; "" = they can.
+std::string not_sliced_because(const Layers& layers, std::size_t slices);
+
+}  // namespace pfeife

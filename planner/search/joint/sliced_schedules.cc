@@ -1,0 +1,164 @@
+#include "planner/search/joint/sliced_schedules.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "planner/schedules/families.h"
+#include "planner/search/bound/work_bound.h"
+#include "planner/search/joint/exact_descent.h"
+#include "planner/search/joint/joint_outcome.h"
+#include "planner/search/price/lack.h"
+#include "planner/search/price/pareto.h"
+#include "planner/search/price/price.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::size_t kEffortForCuts = 100;  ///< of the search for whole microbatches, at most
+
+bool is_sliced(const ScheduleSpec& spec) { return spec.slices > 1; }
+
+/// Good cuts for the work of whole microbatches, as many stages as the sliced schedules have.
+std::vector<Partition> cuts_of_work(const Problem& problem, const std::vector<ScheduleSpec>& sliced,
+                                    const SearchOptions& options, const SearchFunction& search) {
+  std::set<std::size_t> stages_per_rank;
+  for (const ScheduleSpec& spec : sliced) stages_per_rank.insert(spec.stages_per_rank);
+  Problem whole = problem;
+  whole.schedules.clear();
+  for (const std::size_t v : stages_per_rank)
+    whole.schedules.push_back({.family = v == 1 ? "1f1b" : "looped",
+                               .ranks = sliced.front().ranks,
+                               .microbatches = sliced.front().microbatches,
+                               .stages_per_rank = v});
+  std::ranges::fill(whole.memory_limit, Bytes{std::numeric_limits<std::int64_t>::max() / 4});
+  whole.allocator.reset();
+  whole.recompute = Recompute::None;
+  SearchOptions brief = options;
+  brief.certificate = false, brief.progress = {};
+  brief.iterations = std::min(options.effort(), kEffortForCuts);
+  std::vector<Partition> cuts;
+  const Answer found = search(whole, brief);
+  for (const std::vector<Priced>* plans : {&found.all, &found.front})
+    for (const Priced& plan : *plans) cuts.push_back(plan.partition);
+  return cuts;
+}
+
+Infeasible lack_of(const Problem& problem, const Priced& plan) {
+  const std::vector<Bytes> needed = must_fit(problem, plan);
+  std::size_t worst = 0;
+  for (std::size_t r = 0; r < needed.size(); ++r)
+    if (needed[r] - problem.memory_limit[r] > needed[worst] - problem.memory_limit[worst])
+      worst = r;
+  return {.rank = RankId{worst},
+          .needed = needed[worst],
+          .available = problem.memory_limit[worst],
+          .spec = plan.spec,
+          .partition = plan.partition};
+}
+
+/// The plans of schedules with slices, and why others have none.
+class SlicedPlans {
+ public:
+  SlicedPlans(const Problem& problem, std::size_t most) : problem_(problem), most_(most) {}
+
+  void plan(const ScheduleSpec& spec, const std::vector<Partition>& cuts) {
+    std::vector<Priced> plans;
+    std::optional<Infeasible> lack;
+    std::set<Partition> tried;
+    for (const Partition& partition : cuts) {
+      if (partition.stages() != spec.stages() || !tried.insert(partition).second) continue;
+      const Choice choice{.spec = spec,
+                          .partition = partition,
+                          .placement = placement_for(spec, problem_.device_of_rank)};
+      ++candidates;
+      if (auto plan = fitting(problem_, choice))
+        plans.push_back(*std::move(plan));
+      else
+        note_closest(lack_of(problem_, price(problem_, choice)), lack);
+    }
+    if (plans.empty()) {
+      note_closest(lack, closest);
+      rejected.push_back({spec, lack ? lacks(*lack)
+                                     : impossible("the model cannot be cut into " +
+                                                  std::to_string(spec.stages()) + " stages")});
+      return;
+    }
+    Priced best = best_of_each(std::move(plans)).front();
+    found.push_back(problem_.cuts ? std::move(best) : descended(problem_, std::move(best), most_));
+  }
+
+  std::vector<Priced> found;
+  std::vector<Rejected> rejected;
+  std::optional<Infeasible> closest;
+  std::size_t candidates = 0;
+
+ private:
+  const Problem& problem_;
+  std::size_t most_;
+};
+
+/// What holds for all schedules of the problem: work alone bounds those with slices.
+void join_bound(const Problem& problem, std::size_t microbatches, Answer& outcome) {
+  outcome.certificate.reset();
+  const Nanoseconds time{static_cast<std::int64_t>(shared_work_bound(problem, microbatches))};
+  if (outcome.plans.empty()) {
+    outcome.bound.reset(), outcome.covered.clear();
+    return;
+  }
+  Bound all{.time = time,
+            .given_cuts = problem.cuts.has_value(),
+            .recompute = problem.recompute,
+            .schedules = problem.schedules,
+            .memory_limit = problem.memory_limit};
+  outcome.uncertified = {};
+  outcome.covered = {listed_class(problem, all)};
+  outcome.bound = std::move(all);
+}
+
+}  // namespace
+
+bool has_slices(const Problem& problem) {
+  return std::ranges::any_of(problem.schedules, is_sliced);
+}
+
+Answer search_with_slices(const Problem& problem, const SearchOptions& options,
+                          const SearchFunction& search) {
+  Problem whole = problem;
+  std::erase_if(whole.schedules, is_sliced);
+  std::vector<ScheduleSpec> sliced;
+  std::ranges::copy_if(problem.schedules, std::back_inserter(sliced), is_sliced);
+  SearchOptions settled = options;
+  settled.certificate = false;
+  Answer outcome;
+  if (!whole.schedules.empty()) outcome = search(whole, settled);
+  outcome.recompute = problem.recompute;
+  SlicedPlans plans(problem, options.effort());
+  if (problem.recompute == Recompute::None) {
+    std::vector<Partition> cuts;
+    if (problem.cuts)
+      cuts.push_back(*problem.cuts);
+    else
+      cuts = cuts_of_work(problem, sliced, options, search);
+    for (const Priced& plan : outcome.all) cuts.push_back(plan.partition);
+    for (const ScheduleSpec& spec : sliced) plans.plan(spec, cuts);
+  }
+  std::vector<Priced> front = plans.found;
+  front.insert(front.end(), outcome.front.begin(), outcome.front.end());
+  outcome.front = pareto_front(std::move(front), problem.memory_limit);
+  plans.found.insert(plans.found.end(), outcome.all.begin(), outcome.all.end());
+  outcome.all = best_of_each(std::move(plans.found));
+  outcome.plans = outcome.all;
+  if (outcome.plans.size() > options.keep) outcome.plans.resize(options.keep);
+  outcome.rejected.insert(outcome.rejected.end(), plans.rejected.begin(), plans.rejected.end());
+  outcome.candidates += plans.candidates;
+  note_closest(plans.closest, outcome.infeasible);
+  if (outcome.infeasible) outcome.infeasible->proven = false;
+  if (!outcome.plans.empty()) outcome.infeasible.reset();
+  join_bound(problem, sliced.front().microbatches, outcome);
+  for (SearchStep& step : outcome.history)
+    if (step.bound && outcome.bound) step.bound = std::min(*step.bound, outcome.bound->time);
+  return outcome;
+}
+
+}  // namespace pfeife

@@ -1,0 +1,115 @@
+// Schedules that cut sequences, found beside the others: against brute force over all cuts, and
+// what the bound says of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/cost/stages/sliced_stage_costs.h"
+#include "tests/search/random_instance.h"
+
+namespace pfeife {
+namespace {
+
+/// A random model of `layers` layers whose attention is a random share of each.
+Layers random_sequences(std::mt19937& random, std::size_t layers, std::int64_t tokens) {
+  Layers model =
+      random_layers(random, {.layers = layers, .skip_share = 0.3, .illegal_cuts = false});
+  Sequence sequence{.tokens = tokens};
+  for (std::size_t l = 0; l < layers; ++l) {
+    sequence.attention.push_back(static_cast<double>(random() % 100) / 100);
+    sequence.keys_values.emplace_back(static_cast<std::int64_t>(random() % 100));
+  }
+  model.sequence = std::move(sequence);
+  return model;
+}
+
+Nanoseconds fastest_by_all_cuts(const Problem& problem, const ScheduleSpec& spec) {
+  Nanoseconds best = Nanoseconds::max();
+  for_each_partition(problem.layers, spec.stages(), [&](const Partition& cuts) {
+    const Prices prices =
+        evaluate(problem.layers, problem.cluster, generate(spec), placement_for(spec), cuts,
+                 MemoryRule::Lifetimes, {}, StepNorm::None, spec.slice_lengths);
+    for (std::size_t r = 0; r < spec.ranks; ++r)
+      if (prices.peak_memory[r] > problem.memory_limit[r]) return;
+    best = std::min(best, prices.estimate);
+  });
+  return best;
+}
+
+TEST(SlicedSchedules, OfTwoRanksAreTheFastestOfAllCutsAndNoneIsBelowTheBound) {
+  std::mt19937 random(11);
+  for (int instance = 0; instance < 12; ++instance) {
+    const Layers layers = random_sequences(random, 5, instance % 2 == 0 ? 0 : 16);
+    const Cluster cluster = random_cluster(random, 2, false);
+    Problem problem{.layers = layers, .cluster = cluster, .schedules = {}};
+    problem.device_of_rank = {DeviceId{0}, DeviceId{1}};
+    problem.memory_limit.assign(2, Bytes{std::int64_t{1} << 30});
+    const auto lengths = instance % 3 == 0 ? SliceLengths::Equal : SliceLengths::EqualTime;
+    const std::vector<std::string> names{"1f1b", "seq1f1b", "terapipe", "slimpipe"};
+    problem.schedules = search_set(2, 1 + random() % 4, std::vector<std::size_t>{1}, names,
+                                   std::vector<std::size_t>{2, 3}, lengths);
+    ASSERT_GE(problem.schedules.size(), 7U);  // 1f1b, and S = 2 and 3 of three families
+    const Answer answer = search(problem, {.keep = 20, .iterations = 30, .certificate = true});
+    ASSERT_TRUE(answer.bound.has_value());
+    EXPECT_EQ(answer.certificate, nullptr);
+    EXPECT_EQ(answer.bound->schedules, problem.schedules);
+    Nanoseconds fastest = Nanoseconds::max();
+    for (const ScheduleSpec& spec : problem.schedules) {
+      const Nanoseconds best = fastest_by_all_cuts(problem, spec);
+      fastest = std::min(fastest, best);
+      EXPECT_LE(answer.bound->time, best) << schedule_name(spec);
+      if (spec.slices == 1) continue;
+      const auto found = std::ranges::find(answer.all, spec, &Priced::spec);
+      ASSERT_NE(found, answer.all.end()) << schedule_name(spec);
+      EXPECT_EQ(found->estimate, best) << schedule_name(spec) << " " << instance;
+    }
+    EXPECT_EQ(answer.plans.front().estimate, fastest);
+  }
+}
+
+TEST(SlicedSchedules, OfThreeRanksFitAndAreNeverFasterThanTheFastestOfAllCuts) {
+  std::mt19937 random(12);
+  for (int instance = 0; instance < 4; ++instance) {
+    const Layers layers = random_sequences(random, 7, 0);
+    const Cluster cluster = random_cluster(random, 3, true);
+    Problem problem{.layers = layers, .cluster = cluster, .schedules = {}};
+    for (std::size_t r = 0; r < 3; ++r) problem.device_of_rank.emplace_back(r);
+    problem.memory_limit.assign(3, Bytes{4000 + static_cast<std::int64_t>(random() % 4000)});
+    const std::vector<std::string> names{"seq1f1b", "slimpipe"};
+    problem.schedules =
+        search_set(3, 4, std::vector<std::size_t>{1, 2}, names, std::vector<std::size_t>{3, 4});
+    const Answer answer = search(problem, {.keep = 20, .iterations = 20});
+    EXPECT_EQ(answer.plans.empty(), answer.infeasible.has_value());
+    if (answer.infeasible) EXPECT_FALSE(answer.infeasible->proven);
+    for (const Priced& plan : answer.all) {
+      EXPECT_GE(plan.estimate, fastest_by_all_cuts(problem, plan.spec));
+      EXPECT_LE(answer.bound->time, plan.estimate);
+      for (std::size_t r = 0; r < 3; ++r) EXPECT_LE(plan.peak_memory[r], problem.memory_limit[r]);
+    }
+  }
+}
+
+TEST(SlicedSchedules, OfRecomputedStagesThereAreNone) {
+  std::mt19937 random(13);
+  const Layers layers = random_sequences(random, 5, 0);
+  const Cluster cluster = random_cluster(random, 2, false);
+  Problem problem{.layers = layers, .cluster = cluster, .schedules = {}};
+  problem.device_of_rank = {DeviceId{0}, DeviceId{1}};
+  problem.memory_limit.assign(2, Bytes{std::int64_t{1} << 30});
+  problem.schedules = {{.family = "seq1f1b", .ranks = 2, .microbatches = 4, .slices = 2}};
+  problem.recompute = Recompute::IfNeeded;
+  EXPECT_EQ(search(problem, {}).plans.size(), 1U);
+  problem.recompute = Recompute::Choose;
+  EXPECT_TRUE(search(problem, {}).plans.empty());
+}
+
+TEST(SlicedStageCosts, ASequenceOfFewTokensHasNotMoreSlices) {
+  Layers layers;
+  EXPECT_THAT(not_sliced_because(layers, 2),
+              ::testing::HasSubstr("attention of this model is not seen"));
+  layers.sequence = Sequence{.tokens = 3};
+  EXPECT_EQ(not_sliced_because(layers, 3), "");
+  EXPECT_EQ(not_sliced_because(layers, 4), "a sequence of 3 tokens has no 4 slices");
+}
+
+}  // namespace
+}  // namespace pfeife
