@@ -10,6 +10,8 @@ namespace pfeife {
 namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+/// In place of std::optional, which is written in parts and read as a whole: a fifth of the time.
+constexpr std::uint32_t kNoStage = std::numeric_limits<std::uint32_t>::max();
 
 /// Forwards that each rank can do from its first one until the first gradient may be back there.
 std::vector<std::size_t> round_trips(const OrderModel& model, bool rounded_up) {
@@ -78,9 +80,12 @@ class Builder {
       for (const auto& durations : model.duration)
         least_[model.rank_of_stage[s]] +=
             static_cast<std::int64_t>(model.microbatches) * durations[s];
-    for (const auto& stages : model.stages_of_rank)
+    for (std::size_t r = 0; r < model.ranks; ++r) {
+      const auto& stages = model.stages_of_rank[r];
       for (std::size_t i = stages.size(); i-- > 1;)
         reserve_[stages[i - 1]] = reserve_[stages[i]] + model.saved[stages[i]];
+      order_[r].reserve(kParts * model.microbatches * stages.size());
+    }
   }
 
   std::optional<Order> build() {
@@ -93,8 +98,8 @@ class Builder {
         --left;
         continue;
       }
-      if (const auto turn = choose(rank, wake_[rank])) {
-        run(rank, *turn, wake_[rank]);
+      if (const Turn turn = choose(rank, wake_[rank]); turn.stage != kNoStage) {
+        run(rank, turn, wake_[rank]);
         --left;
       }
     }
@@ -156,21 +161,19 @@ class Builder {
     for (const std::size_t s : model_.stages_of_rank[rank])
       look(Part::Forward, s, now), look(Part::Input, s, now);
   }
-  /// The ready part of the stage that goes first by the rules.
-  std::optional<std::size_t> first_ready(std::size_t rank, Part part, std::int64_t now) {
-    std::optional<std::size_t> best;
-    const auto key = [&](std::size_t s) {
-      const std::size_t b = done(part, s);
-      const std::size_t group = rules_.deep_first ? 0 : b / model_.ranks;
-      const std::size_t depth =
-          (part == Part::Forward) == rules_.deep_first ? model_.stages - s : s;
-      return part == Part::Forward || !rules_.deep_first ? std::array{group, depth, b}
-                                                         : std::array{b, s, group};
-    };
+  /// What goes first by the rules: less.
+  std::size_t precedence(Part part, std::size_t stage) {
+    const std::size_t b = done(part, stage), from_last = model_.stages - 1 - stage;
+    if (rules_.deep_first) return part == Part::Forward ? from_last : b * model_.stages + stage;
+    return b / model_.ranks * model_.stages + (part == Part::Forward ? stage : from_last);
+  }
+  /// The stage that goes first of those whose part is ready; kNoStage = none.
+  std::size_t first_ready(std::size_t rank, Part part, std::int64_t now) {
+    std::size_t best = kNoStage;
     for (const std::size_t s : model_.stages_of_rank[rank]) {
       const Arrival& at = arrival(part, s);
       if (!at.decided || at.time > now) continue;
-      if (!best || key(s) < key(*best)) best = s;
+      if (best == kNoStage || precedence(part, s) < precedence(part, best)) best = s;
     }
     return best;
   }
@@ -189,9 +192,9 @@ class Builder {
     return next;
   }
 
-  /// The stage whose oldest W waits longest; none if there is no W.
-  std::optional<std::size_t> pending_weight(std::size_t rank) {
-    std::optional<std::size_t> best;
+  /// The stage whose oldest W waits longest; kNoStage = there is no W.
+  std::size_t pending_weight(std::size_t rank) {
+    std::size_t best = kNoStage;
     std::int64_t oldest = kNever;
     for (const std::size_t s : model_.stages_of_rank[rank]) {
       const std::size_t b = done(Part::Weight, s);
@@ -208,31 +211,34 @@ class Builder {
                                [&](std::size_t s) { return done(Part::Input, s) == 0; });
   }
 
-  /// What the rank does at `now`; nothing = it waits, and wake_ says until when.
-  std::optional<Turn> choose(std::size_t rank, std::int64_t now) {
+  /// What the rank does at `now`; of kNoStage = it waits, and wake_ says until when.
+  Turn choose(std::size_t rank, std::int64_t now) {
     const auto turn = [](Part part, std::size_t stage) {
       return Turn{part, static_cast<std::uint32_t>(stage)};
     };
     look(rank, now);
-    const auto weight = pending_weight(rank);
-    const auto input = first_ready(rank, Part::Input, now);
-    auto forward = first_ready(rank, Part::Forward, now);
+    const std::size_t weight = pending_weight(rank);
+    const std::size_t input = first_ready(rank, Part::Input, now);
+    std::size_t forward = first_ready(rank, Part::Forward, now);
     bool no_room = false;
-    if (forward && !room_for(rank, Part::Forward, *forward)) no_room = true, forward.reset();
-    if (forward && flight_[rank] >= flight_limit_[rank]) forward.reset();
-    if (input && !(forward && rules_.forward_first)) {
-      if (room_for(rank, Part::Input, *input) || !weight) return turn(Part::Input, *input);
-      return turn(Part::Weight, *weight);
+    if (forward != kNoStage && !room_for(rank, Part::Forward, forward))
+      no_room = true, forward = kNoStage;
+    if (flight_[rank] >= flight_limit_[rank]) forward = kNoStage;
+    if (input != kNoStage && !(forward != kNoStage && rules_.forward_first)) {
+      if (room_for(rank, Part::Input, input) || weight == kNoStage) return turn(Part::Input, input);
+      return turn(Part::Weight, weight);
     }
-    if (forward) {
+    if (forward != kNoStage) {
       const std::int64_t next = next_arrival(rank, now, true, true);
-      const bool crowds = next < now + duration(Part::Forward, *forward);
-      if (input || !crowds || crowding_allowed(rank)) return turn(Part::Forward, *forward);
+      const bool crowds = next < now + duration(Part::Forward, forward);
+      if (input != kNoStage || !crowds || crowding_allowed(rank))
+        return turn(Part::Forward, forward);
     }
     const std::int64_t gap = next_arrival(rank, now, false) - now;
-    if (weight && (no_room || fills(rank, *weight, gap))) return turn(Part::Weight, *weight);
+    if (weight != kNoStage && (no_room || fills(rank, weight, gap)))
+      return turn(Part::Weight, weight);
     wake_.set(rank, next_arrival(rank, now, true));
-    return std::nullopt;
+    return turn(Part::Weight, kNoStage);
   }
 
   bool fills(std::size_t rank, std::size_t stage, std::int64_t gap) const {

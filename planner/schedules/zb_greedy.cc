@@ -15,6 +15,7 @@
 #include <array>
 #include <limits>
 #include <ranges>
+#include <span>
 
 #include "planner/schedules/families.h"
 #include "planner/schedules/list_order.h"
@@ -35,7 +36,7 @@ namespace {
 constexpr std::size_t kImproved = 3;  ///< orders that are improved, the best of all first
 constexpr std::size_t kMostActions = 20'000'000;  ///< decided over the grid, about
 
-std::vector<ListRules> grid(std::size_t stages_per_rank) {
+std::vector<ListRules> all_rules(bool one_stage_a_rank) {
   using Crowd = ListRules::Crowd;
   using Fill = ListRules::Fill;
   using Flight = ListRules::Flight;
@@ -47,11 +48,15 @@ std::vector<ListRules> grid(std::size_t stages_per_rank) {
       for (const bool deep_first : {true, false})
         for (const Crowd crowd : {Crowd::Never, Crowd::Always, Crowd::WarmUp})
           for (const bool forward_first : {false, true}) {
-            if (stages_per_rank == 1 && !deep_first) continue;
+            if (one_stage_a_rank && !deep_first) continue;
             if (forward_first && flight == Flight::Memory) continue;
             rules.push_back({crowd, fill, forward_first, deep_first, flight});
           }
   return rules;
+}
+std::span<const ListRules> grid(std::size_t stages_per_rank) {
+  static const std::vector<ListRules> one = all_rules(true), several = all_rules(false);
+  return stages_per_rank == 1 ? one : several;
 }
 
 class Finder {
@@ -124,10 +129,9 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
   if (options.span) judge_by_span(model);
   Finder finder(model, options);
   const std::size_t stages_per_rank = model.stages / model.ranks;
-  std::vector<ListRules> rules = grid(stages_per_rank);
+  const std::span<const ListRules> rules = grid(stages_per_rank);
   const std::size_t most = std::min(options.rules, kMostActions / model.actions());
-  rules.resize(std::clamp<std::size_t>(most, 1, rules.size()));
-  for (const ListRules& list_rules : rules)
+  for (const ListRules& list_rules : rules.first(std::clamp<std::size_t>(most, 1, rules.size())))
     if (auto order = list_order(model, list_rules, finder.enough())) finder.add(*std::move(order));
   for (const Family& family : {zb_h1(), zb_h2(), zb1p(), one_forward_one_backward(),
                                interleaved_1f1b(), zbv(), dualpipev()}) {
