@@ -710,7 +710,14 @@ def from_a_module(context):
     objects = dict(module.named_parameters())
     same = all(one is objects[name] for name, one in pipe.named_parameters().items())
     trained = same and said.loss < float(first)
-    return {"gradients": max(said.gradients.values()), "trained": 0.0 if trained else 1.0}
+    # The plan of a model without contents trains that model.
+    with torch.device("meta"):
+        empty = Named().double()
+    plan = pfeife.plan(empty, batch, pfeife.uniform_cluster(2, **CLUSTER), microbatches=4, families=["1f1b"], baselines=[])
+    torch.manual_seed(SEED)
+    full, other = Named().double(), Pipeline(empty, plan, seed=SEED)
+    other.load_state_dict(full.state_dict())
+    return {"gradients": max(said.gradients.values()), "trained": 0.0 if trained else 1.0, "meta": difference(other.step(**batch), first)}
 
 
 @dataclasses.dataclass

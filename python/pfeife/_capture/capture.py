@@ -54,8 +54,8 @@ def masks_as_in_eager_mode(packed_sequences: bool = False) -> Iterator[None]:
 
 
 def without_contents(tensor: torch.Tensor) -> torch.Tensor:
-    """Of the fake mode in force, on `cpu`."""
-    return torch.empty_like(tensor, device="cpu")
+    """Of the fake mode in force, on `cpu`. The mode keeps no reference to the tensor, which Pipeline may swap."""
+    return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu")
 
 
 def with_fake_weights(module: nn.Module) -> nn.Module:
