@@ -79,6 +79,7 @@ class Executor:
         }
         self.scale: Callable[[torch.Tensor], torch.Tensor] | None = None  # of the loss, for fp16
         self.returned: dict[str, list[Any]] | None = None  # [microbatch] by value, of a pass that gives them
+        self.action: Any = None  # where it is; else words
         self.clock: Callable[[], Any] | None = None  # while a step is traced
         self.measured: list[tuple[Action, Any, Any, Any]] = []  # turn came, began, ended
 
@@ -91,7 +92,7 @@ class Executor:
         after: Mapping[int, Callable[[], None]],
     ) -> torch.Tensor:
         """A pass over the row. micro: [microbatch][input]. shares: [microbatch] of the step's loss; those without one do not
-        run. after: what follows the action of that number. Gives this rank's part of the loss. `action` is where it is."""
+        run. after: what follows the action of that number. Gives this rank's part of the loss."""
         self._micro, self._shares, self._training = micro, shares, training
         kind = self._device.type
         cast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None

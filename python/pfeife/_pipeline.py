@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -29,12 +30,24 @@ def full(tensor: torch.Tensor) -> torch.Tensor:
     return whole
 
 
+def own_device(device: Any) -> torch.device:
+    """With its number. "cuda" is the card that was set, and where none was, that of torchrun's local rank, which is set."""
+    device = torch.device(device)
+    if device.type == "cpu" or device.index is not None:
+        return device
+    cards = torch.get_device_module(device)
+    local = int(os.environ.get("LOCAL_RANK", 0))
+    if cards.current_device() == 0 and local < cards.device_count():
+        cards.set_device(local)
+    return torch.device(device.type, cards.current_device())
+
+
 class Pipeline:
     """A module that is trained as planned, on the ranks of a group.
 
     model: the module that was planned, or what pfeife.capture() made of it. plan: of pfeife.plan(model, ...).
-    device: of this rank; "cuda" is the current card. group: of torch.distributed or a mesh of one dimension, a rank a rank
-        of the plan; None = the default group.
+    device: of this rank; "cuda" is the card that was set, else that of torchrun's local rank. group: of torch.distributed or a
+        mesh of one dimension, a rank a rank of the plan; None = the default group, which is initialized under torchrun.
     replicas: the group of those ranks that have this rank's place in other pipelines, which train on other batches.
     shard: in their place a mesh of one dimension, whose ranks each keep a part of the parameters (FSDP2); for families without
         I and W, and modules without parameters that several ranks hold. The module then has the parts.
@@ -70,8 +83,14 @@ class Pipeline:
             raise ConfigError(
                 "the plan is of no module: pfeife.plan(model, batch, ...) plans one, pfeife.capture(model, batch) reads one"
             )
+        self.device = own_device(device)
         if not dist.is_initialized():
-            raise ConfigError("torch.distributed is not initialized: torchrun, torch.distributed.init_process_group(), then this")
+            if "RANK" not in os.environ:
+                raise ConfigError(
+                    "this is one process: start one for each rank with torchrun --nproc-per-node RANKS train.py, or call "
+                    "torch.distributed.init_process_group() in each before"
+                )
+            dist.init_process_group("gloo" if self.device.type == "cpu" else None)
         self.plan = plan
         self.module: Any = model if isinstance(model, nn.Module) else getattr(model, "module", None)
         self.group = group.get_group() if hasattr(group, "get_group") else group or dist.group.WORLD
@@ -79,9 +98,6 @@ class Pipeline:
         replicas = replicas or shard
         self.replicas = replicas.get_group() if hasattr(replicas, "get_group") else replicas
         self.rank = dist.get_rank(self.group)
-        self.device = torch.device(device)
-        if self.device.type != "cpu" and self.device.index is None:
-            self.device = torch.device(self.device.type, torch.get_device_module(self.device).current_device())
         self._replica = dist.get_rank(self.replicas) if self.replicas else 0
         self._scaler = scaler
         self._precision = precision or plan.precision
@@ -93,6 +109,7 @@ class Pipeline:
         self._failed = ""
         self._loss_type: torch.dtype | None = None
         self._forms: dict[Any, Any] = {}  # of returned values
+        self._empty: list[str] = []  # parameters and buffers that were made on meta
         self._ties: list[tuple[torch.Tensor, Messages]] = []
         self.moment = Moment(hash((seed, self._replica)) if self.replicas else seed, self.device)
         self._messages = Messages(dist.get_process_group_ranks(self.group), self.device, timeout)
@@ -158,7 +175,7 @@ class Pipeline:
         own = [stage for stage, rank in enumerate(self._rank_of) if rank == self.rank]
         self.names = list(dict.fromkeys(name for stage in own for name in program.state(program.nodes[stage])))
         for name in self.names:
-            self._place(program.tensor(name))
+            self._place(name, program.tensor(name))
         blocks = [set(block) for block in plan.recomputed_blocks]
         self.stages: dict[int, Stage] = {}
         for stage in own:
@@ -174,11 +191,12 @@ class Pipeline:
         if self._scaler is not None:
             self._executor.scale = self._scaler.scale
 
-    def _place(self, tensor: torch.Tensor) -> None:
+    def _place(self, name: str, tensor: torch.Tensor) -> None:
         """The same object, on this rank's device; of `meta`, NaN until load_state_dict() fills it."""
         if tensor.device.type == "meta":
             empty = torch.full_like(tensor, float("nan") if tensor.is_floating_point() else 0, device=self.device)
             parameter = isinstance(tensor, nn.Parameter)
+            self._empty.append(name)
             torch.utils.swap_tensors(tensor, nn.Parameter(empty, tensor.requires_grad) if parameter else empty)
         elif tensor.device != self.device:
             tensor.data = tensor.data.to(self.device)
@@ -345,17 +363,28 @@ class Pipeline:
             raise RuntimeFault(f"{self._failed}; make a new Pipeline")
         leaves = self.capture.leaves(*args, **kwargs)
         micro = self.capture.split(leaves, self.microbatches)
+        self._executor.action = "before the first action"
         with self._failing(lambda: str(self._executor.action)):
+            self._filled()
             counts = self._counts(leaves, micro)
             with self.moment.kept(), self.cast():
                 loss = self._executor.run(row, micro, counts, training, after)
             torch.clear_autocast_cache()  # casts of weights that change
             if self._executor.returned is not None:
+                self._executor.action = "behind the last action"
                 return self._returned(self._executor.returned, micro, counts)
             if self._loss_type is None:
                 self._loss_type = self._messages.all(loss.dtype)[self._rank_of[self.program.loss_stage]]
             loss = self._messages.sum(loss.to(self._loss_type))
             return self._across.sum(loss) if self.replicas else loss
+
+    def _filled(self) -> None:
+        """Refuses to compute with what was made on meta and never got values."""
+        for name in self._empty:
+            tensor = self.program.tensor(name)
+            if tensor.is_floating_point() and bool(full(tensor.detach()).isnan().all()):
+                raise ConfigError(f"{name} was made on meta and has no values: pipe.load_state_dict(state of the unsplit model) before")
+        self._empty.clear()
 
     @contextlib.contextmanager
     def cast(self) -> Iterator[None]:

@@ -312,7 +312,13 @@ def meta_device(context):
     with torch.device("meta"):
         empty = MODELS["batch_norm"][0]().double()
     pipe = Pipeline(context.capture("batch_norm").of(empty), plan)
-    before = all(one.isnan().all() for one in pipe.parameters())
+    try:
+        pipe.step(*batch_of("batch_norm", 8, 0))
+        before = False
+    except pfeife.ConfigError as error:
+        before = "was made on meta and has no values" in str(error)
+    pipe = Pipeline(context.capture("batch_norm").of(empty), plan)
+    before = before and all(one.isnan().all() for one in pipe.parameters())
     pipe.load_state_dict(made("batch_norm").state_dict())
     others = [one for one in empty.parameters() if all(one is not own for own in pipe.parameters())]
     module, batch = made("batch_norm"), batch_of("batch_norm", 8, 0)
@@ -407,7 +413,14 @@ def loss_weight(context):
     loss = pipe.step(x, y)
     plain = module(x, y)["loss"]
     plain.backward()
-    return {"loss": difference(loss, plain.detach()), "gradients": apart(pipe, module)}
+    found = {"loss": difference(loss, plain.detach()), "gradients": apart(pipe, module)}
+    try:
+        Pipeline(context.capture("labels").of(own), plan).step(x, torch.full_like(y, -100))
+        found["none counts"] = 1.0
+    except pfeife.ConfigError as error:
+        right = "before the first action: ConfigError: no microbatch of this step counts" in str(error)
+        found["none counts"] = 0.0 if right else str(error)
+    return found
 
 
 def checked(context):

@@ -52,6 +52,58 @@ def test_trains_as_the_plain_module(found, ranks, case):
         assert far == {}, f"rank {rank}"
 
 
+BEFORE = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(6))
+    def forward(self, x, labels):
+        for layer in self.layers:
+            x = x + torch.tanh(layer(x))
+        return {"loss": nn.functional.cross_entropy(x, labels), "logits": x}
+model = Net()
+batch = {"x": torch.randn(32, 8), "labels": torch.randint(8, (32,))}
+data = [batch] * 3
+"""
+BEHIND = """
+assert pipe(**batch)["logits"].shape == (32, 8) and pipe.rank == int(__import__("os").environ["RANK"])
+"""
+
+
+def test_the_readmes_lines_train_as_they_stand(tmp_path):
+    """Under torchrun, but for a model, a cluster's devices and a CPU."""
+    section = (Path(__file__).resolve().parents[2] / "python" / "README.md").read_text().split("\n## Train\n")[1]
+    lines = section.split("```python\n")[1].split("```")[0]
+    lines = lines.replace("devices=4", "devices=2").replace('device="cuda"', 'device="cpu"').replace('"folder"', f'"{tmp_path}/saved"')
+    (tmp_path / "train.py").write_text(BEFORE + lines + BEHIND)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", tmp_path / "train.py"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "saved" / ".metadata").exists()
+
+
+def test_a_rank_takes_the_card_of_its_number(monkeypatch):
+    from pfeife._pipeline import own_device
+
+    class Cards:
+        chosen = 0
+        current_device = staticmethod(lambda: Cards.chosen)
+        device_count = staticmethod(lambda: 4)
+        set_device = staticmethod(lambda number: setattr(Cards, "chosen", number))
+
+    monkeypatch.setattr(torch, "get_device_module", lambda device: Cards)
+    monkeypatch.setenv("LOCAL_RANK", "5")  # of a host where each process sees its own card
+    assert own_device("cuda") == torch.device("cuda", 0)
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    assert own_device("cuda") == torch.device("cuda", 3) and Cards.chosen == 3
+    Cards.chosen = 2
+    assert own_device("cuda") == torch.device("cuda", 2)
+    assert own_device("cuda:1") == torch.device("cuda", 1) and own_device("cpu") == torch.device("cpu")
+
+
 def test_random_numbers_differ():
     """Of every step, microbatch and operator: numbers of their own, the same ones again."""
     from pfeife._operators import Moment
