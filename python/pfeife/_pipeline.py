@@ -81,7 +81,8 @@ class Pipeline:
         self.capture: Any = getattr(plan, "capture", None) if isinstance(model, nn.Module) else model
         if self.capture is None:
             raise ConfigError(
-                "the plan is of no module: pfeife.plan(model, batch, ...) plans one, pfeife.capture(model, batch) reads one"
+                "the plan has no module's graph: take what pfeife.plan(model, batch, ...) gives, or, with a plan that was loaded, "
+                "pfeife.capture(model, **batch, microbatches=...) in the model's place"
             )
         self.device = own_device(device)
         if not dist.is_initialized():

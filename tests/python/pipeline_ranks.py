@@ -730,7 +730,19 @@ def from_a_module(context):
     torch.manual_seed(SEED)
     full, other = Named().double(), Pipeline(empty, plan, seed=SEED)
     other.load_state_dict(full.state_dict())
-    return {"gradients": max(said.gradients.values()), "trained": 0.0 if trained else 1.0, "meta": difference(other.step(**batch), first)}
+    found = {"gradients": max(said.gradients.values()), "trained": 0.0 if trained else 1.0, "meta": difference(other.step(**batch), first)}
+    # A saved plan trains what is captured again.
+    if context.rank == 0:
+        plan.save(context.folder / "saved")
+    dist.barrier()
+    loaded = pfeife.load_plan(context.folder / "saved")
+    found["loaded"] = difference(Pipeline(pfeife.capture(full, **batch, microbatches=4), loaded, seed=SEED).step(**batch), first)
+    try:
+        Pipeline(full, loaded)
+        found["said"] = 1.0
+    except pfeife.ConfigError as error:
+        found["said"] = 0.0 if "in the model's place" in str(error) else str(error)
+    return found
 
 
 @dataclasses.dataclass
