@@ -92,7 +92,7 @@ class Executor:
         after: Mapping[int, Callable[[], None]],
     ) -> torch.Tensor:
         """A pass over the row. micro: [microbatch][input]. shares: [microbatch] of the step's loss; those without one do not
-        run. after: what follows the action of that number. Gives this rank's part of the loss."""
+        run, nor those that are not there. after: what follows the action of that number. Gives this rank's part of the loss."""
         self._micro, self._shares, self._training = micro, shares, training
         kind = self._device.type
         cast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
@@ -105,7 +105,7 @@ class Executor:
         self._loss: torch.Tensor | None = None
         try:
             for number, action in enumerate(row):
-                if shares[action.microbatch] or self.returned is not None:
+                if shares[action.microbatch] or (self.returned is not None and action.microbatch < len(micro)):
                     self.action = action
                     turn = self._began = self.clock() if self.clock else None
                     self._do[action.kind](action)

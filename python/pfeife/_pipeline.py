@@ -424,7 +424,7 @@ class Pipeline:
             total = self._across.sum(total.to(self.device))
         if float(total) == 0:
             raise ConfigError("no microbatch of this step counts: its loss weights are 0")
-        return [count / float(total) for count in counts]
+        return [count / float(total) for count in counts] + [0.0] * (self.microbatches - len(counts))
 
     @contextlib.contextmanager
     def _failing(self, what: Any) -> Iterator[None]:

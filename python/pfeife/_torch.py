@@ -64,12 +64,11 @@ class Schedule(_PipelineScheduleRuntime):
         leaves = self.pipe.capture.leaves(*args, **kwargs)
         micro = self.pipe.capture.split(leaves, self.pipe.microbatches)
         planned = [form(one).shape for one in self.pipe.program.inputs]
-        for m, part in enumerate(micro):
-            if (found := [one.shape for one in part]) != planned:
-                raise ConfigError(
-                    f"microbatch {m} has inputs of {[list(one) for one in found]}, and torch's buffers are for the planned "
-                    f"{[list(one) for one in planned]}; leave other batches out (DataLoader: drop_last=True), or use pfeife.Pipeline"
-                )
+        if len(micro) != self.pipe.microbatches or any([one.shape for one in part] != planned for part in micro):
+            raise ConfigError(
+                f"torch's buffers are for {self.pipe.microbatches} microbatches with inputs of {[list(one) for one in planned]}; leave "
+                "other batches out (DataLoader: drop_last=True), or use pfeife.Pipeline"
+            )
         counts = self.pipe.program.counts(leaves, micro)
         for stage in self._stages:
             stage.submod.micro, stage.submod.ran = micro, 0

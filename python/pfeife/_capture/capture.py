@@ -270,18 +270,22 @@ class Capture:
     def split(self, leaves: Sequence[torch.Tensor], microbatches: int) -> list[list[torch.Tensor]]:
         """[microbatch][input] The samples in order, in parts that differ by one at most. Inputs without samples go to all.
 
-        Unexportable if the graph does not hold for a part's size.
+        There are fewer than asked for where only larger parts have sizes that the graph holds for, as of the last batch of an epoch.
+        Unexportable if it holds for none.
         """
         samples = next(one.shape[d] for one, d in zip(leaves, self._batch.dimensions) if d is not None)
-        small, more = divmod(samples, microbatches)
-        sizes = [small + 1] * more + [small] * (microbatches - more)
-        allowed = {self.microbatch} if not self.is_open else range(2, max(63, 2 * self.microbatch) + 1)
-        if wrong := [size for size in sizes if size not in allowed]:
+        allowed = range(self.microbatch, self.microbatch + 1) if not self.is_open else range(2, max(63, 2 * self.microbatch) + 1)
+        for count in range(microbatches, 0, -1):
+            small, more = divmod(samples, count)
+            sizes = [small + 1] * more + [small] * (count - more)
+            if all(size in allowed for size in sizes):
+                break
+        else:
             only = f"microbatches of {self.microbatch}" if not self.is_open else f"microbatches of 2 to {max(allowed)}"
             because = f" ({self._fixed_because})" if self._fixed_because else ""
             raise Unexportable(
-                f"{samples} samples in {microbatches} microbatches make one of {wrong[0]}; the graph holds for {only}{because}. Leave "
-                "unequal batches out (DataLoader: drop_last=True), or plan for this size"
+                f"{samples} samples are no {microbatches} microbatches or fewer of sizes that the graph holds for: {only}{because}. Leave "
+                "such a batch out (DataLoader: drop_last=True), or plan for this size"
             )
         return self._batch.split(leaves, sizes)
 
