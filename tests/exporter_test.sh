@@ -21,9 +21,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-import export_models, grad_modes, proof, pt2_export
+import export_models, grad_modes
 from grad_modes import MODELS, Residual, inputs
-from package import Unexportable, grad_regions
+from package import Unexportable, capture, grad_regions
 from pt2_export import write_archive
 from shipped_models import Model
 
@@ -176,8 +176,9 @@ def nothing_mended(notes):
     yield
 
 
-with mock.patch.object(pt2_export, "recorded_as_it_trains", nothing_mended), \
-        mock.patch.object(pt2_export, "refuse_hooks", lambda module: None):
+with mock.patch.object(capture, "recorded_as_it_trains", nothing_mended), \
+        mock.patch.object(grad_regions, "recorded_as_it_trains", nothing_mended), \
+        mock.patch.object(grad_regions, "refuse_hooks", lambda module: None):
     refused(with_change(lambda model, h: Reversed.apply(h)), "would train in another way")
     refused(backward_hook, "would train in another way")
     refused(parameter_hook, "gradient of layers.0.weight: differs from the module's by", kinds=(True,))
@@ -281,11 +282,28 @@ class Net(nn.Module):
         return Doubled.apply(self.layer(x)).mean()
 
 
+class Decides(Net):
+    def forward(self, x):
+        x = self.layer(x)
+        if x.sum() > 0:
+            x = x * 2
+        return x.mean()
+
+
 def net(batch=2):
     return Net(), torch.randn(batch, 4)
+
+
+def decides(batch=2):
+    return Decides(), torch.randn(batch, 4)
 EOF
 if "$python" "$repository/configs/models/export_models.py" --module refused.py:net > said 2>&1; then
   echo "a torch.autograd.Function was not refused"; exit 1
 fi
 grep -q 'refused.py:net was not exported: .*refused.py:21 calls refused.Doubled' said || { cat said; exit 1; }
-[[ ! -e net.pt2 ]] || { echo "an archive was written"; exit 1; }
+if "$python" "$repository/configs/models/export_models.py" --module refused.py:decides > said 2>&1; then
+  echo "a branch on a value was not refused"; exit 1
+fi
+grep -q 'refused.py:decides was not exported: .*refused.py:27: if x.sum() > 0:$' said || { cat said; exit 1; }
+grep -q 'Use torch.where' said || { cat said; exit 1; }
+[[ ! -e net.pt2 && ! -e decides.pt2 ]] || { echo "an archive was written"; exit 1; }

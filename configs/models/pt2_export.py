@@ -1,4 +1,4 @@
-"""From a module to a `.pt2` archive: export with an open batch size, then a file without weights and debugging noise."""
+"""From a module to a `.pt2` archive: captured as `pfeife.plan(module, ...)` does it, with an open batch size, then proven."""
 import io
 import json
 import warnings
@@ -11,8 +11,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import batch_dimensions
-from package import (inline_regions, loss_weight, masks_as_in_eager_mode, packed, recorded_as_it_trains, refuse_hooks,
-                     refuse_untraced, strip_archive, with_fake_weights, without_contents)
+from package import capture, grad_regions, packed
 from proof import prove_ways, prove_values
 from shipped_models import Model
 
@@ -51,26 +50,22 @@ def export(entry: Model, microbatch: int | None, dtype: torch.dtype) -> Exported
     fake, notes = None, []
     if entry.real_weights:
         module, inputs = entry.build(batch)
-        refuse_hooks(module)
+        grad_regions.refuse_hooks(module)
     else:
         with torch.device("meta"):
             module, inputs = entry.build(batch)
-        refuse_hooks(module)
+        grad_regions.refuse_hooks(module)
         fake = FakeTensorMode(allow_non_fake_inputs=True)
         with fake:
-            with_fake_weights(module)
+            capture.with_fake_weights(module)
             if isinstance(inputs, dict):
-                inputs = {key: without_contents(value) for key, value in inputs.items()}
+                inputs = {key: capture.without_contents(value) for key, value in inputs.items()}
             else:
-                inputs = tuple(without_contents(value) for value in inputs)
+                inputs = tuple(capture.without_contents(value) for value in inputs)
     dimensions = entry.dimensions(inputs)
     shapes = None if microbatch else open_batch(inputs, dimensions)
     by_position, by_name = ((), inputs) if isinstance(inputs, dict) else (inputs, {})
-    with masks_as_in_eager_mode(), recorded_as_it_trains(notes):
-        program = torch.export.export(module.train(), by_position, by_name, dynamic_shapes=shapes, strict=False)
-    refuse_untraced(program)
-    inline_regions(program, notes)
-    loss_weight.check(program, notes)
+    program = capture.program_of(module.train(), by_position, by_name, shapes, notes)
     return Exported(program, module, inputs, dimensions, shapes is not None, fake, notes)
 
 
@@ -90,21 +85,9 @@ def prove(exported: Exported, archive: bytes) -> str:
             warnings.simplefilter("ignore")
             program = torch.export.load(io.BytesIO(archive))
         return prove_values(program, exported.module, few_samples(exported), exported.notes)
-    with exported.fake, masks_as_in_eager_mode(), recorded_as_it_trains([]), \
+    with exported.fake, capture.masks_as_in_eager_mode(), grad_regions.recorded_as_it_trains([]), \
             mock.patch("torch.compiler._is_exporting_flag", True):
         return prove_ways(exported.program, exported.module, exported.inputs, exported.notes)
-
-
-def facts(exported: Exported) -> dict:
-    """What the program itself does not say: extra/pfeife.json."""
-    told = {}
-    if not exported.is_open:
-        names = exported.program.graph_signature.user_inputs
-        at = batch_dimensions.named(exported.dimensions).values()
-        told["batch_dimensions"] = {name: d for name, d in zip(names, at) if d is not None}
-    if (position := loss_weight.position(exported.program)) is not None:
-        told["loss_weight"] = position
-    return told
 
 
 @dataclass
@@ -118,13 +101,10 @@ class Written:
 def write_archive(path: Path, entry: Model, microbatch: int | None, dtype: torch.dtype, keep_weights: bool) -> Written:
     """Exports a model to `path`. Nothing is written if the archive would train in another way than the module."""
     exported = export(entry, microbatch, dtype)
-    saved = io.BytesIO()
-    torch.export.save(exported.program, saved)
-    files = strip_archive(saved.getvalue(), exported.module, keep_weights)
-    if told := facts(exported):
-        files["extra/pfeife.json"] = json.dumps(told, separators=(",", ":")).encode()
+    dimensions = None if exported.is_open else list(batch_dimensions.named(exported.dimensions).values())
+    files = capture.archive_of(exported.program, exported.module, dimensions, keep_weights=keep_weights)
     archive = packed(files, path.stem)
-    proof = prove(exported, archive if keep_weights else saved.getvalue())
+    proof = prove(exported, archive)
     path.write_bytes(archive)
     return Written(len(json.loads(files["models/model.json"])["graph_module"]["graph"]["nodes"]),
                    sum(parameter.numel() for parameter in exported.module.parameters()), proof, exported.notes)

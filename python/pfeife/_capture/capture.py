@@ -97,6 +97,29 @@ def quiet() -> Iterator[None]:
         yield
 
 
+def program_of(
+    module: nn.Module,
+    args: tuple,
+    kwargs: dict[str, Any],
+    shapes: Any,
+    notes: list[str],
+    packed_sequences: bool = False,
+    cut: Callable[[torch.export.ExportedProgram], None] = lambda program: None,
+) -> torch.export.ExportedProgram:
+    """Of a module's training on these arguments. shapes: which sizes are open, as torch.export takes it. cut: takes out what is not of the loss.
+
+    Errors: Unexportable if it would train in another way than the module; what torch.export raises, and the module itself.
+    """
+    with quiet(), masks_as_in_eager_mode(packed_sequences), recorded_as_it_trains(notes):
+        program = torch.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=False)
+    refuse_untraced(program)
+    inline_regions(program, notes)
+    cut(program)
+    refuse_written_inputs(program)
+    loss_weight.check(program, notes)
+    return program
+
+
 def drop_assertions(program: torch.export.ExportedProgram) -> None:
     """Leaves out what only asserts something of sizes and values."""
     graph = program.graph_module.graph
@@ -106,6 +129,29 @@ def drop_assertions(program: torch.export.ExportedProgram) -> None:
         if node.op == "call_function" and not node.users and (node.target in asserts or is_number):
             graph.erase_node(node)
     program.graph_module.recompile()
+
+
+def archive_of(
+    program: torch.export.ExportedProgram, module: nn.Module, dimensions: Sequence[int | None] | None, *, keep_weights: bool = False
+) -> dict[str, bytes]:
+    """Its files, as the planner reads them. dimensions: [input] of the samples; None if their number is open."""
+    saved = io.BytesIO()
+    try:
+        torch.export.save(program, saved)
+    except Exception:  # torch has no form for what some assertions ask
+        drop_assertions(program)
+        saved = io.BytesIO()
+        torch.export.save(program, saved)
+    files = strip_archive(saved.getvalue(), module, keep_weights)
+    facts: dict[str, Any] = {}
+    if dimensions is not None:
+        names = program.graph_signature.user_inputs
+        facts["batch_dimensions"] = {name: d for name, d in zip(names, dimensions) if d is not None}
+    if (position := loss_weight.position(program)) is not None:
+        facts["loss_weight"] = position
+    if facts:
+        files["extra/pfeife.json"] = json.dumps(facts, separators=(",", ":")).encode()
+    return files
 
 
 def loss_of(made: Any) -> Any:
@@ -219,42 +265,26 @@ class Capture:
         at = self._batch.dimensions
         shapes = None if size is None else tuple({} if d is None else {d: size} for d in at)
         with contextlib.ExitStack() as held:
-            held.enter_context(quiet())
             with FakeTensorMode(allow_non_fake_inputs=True):
                 held.enter_context(fake_weights(self.module))
                 examples = [without_contents(one) for one in self._batch.examples]
                 inputs = [one if d is None else one.narrow(d, 0, self.microbatch).clone() for d, one in zip(at, examples)]
-            held.enter_context(masks_as_in_eager_mode("position_ids" in self._batch.names))
-            held.enter_context(recorded_as_it_trains(self.notes))
             self.outputs = Outputs()
-            program = torch.export.export(self.whole, tuple(inputs), dynamic_shapes=shapes, strict=False)
-            refuse_untraced(program)
-            inline_regions(program, self.notes)
-            self.outputs.cut(program, self.microbatch, self.notes)
-            refuse_written_inputs(program)
-            loss_weight.check(program, self.notes)
-            return program
+            return program_of(
+                self.whole,
+                tuple(inputs),
+                {},
+                shapes,
+                self.notes,
+                "position_ids" in self._batch.names,
+                lambda program: self.outputs.cut(program, self.microbatch, self.notes),
+            )
 
     def _archive(self) -> bytes:
-        saved = io.BytesIO()
         try:
-            torch.export.save(self.program, saved)
-        except Exception:  # torch has no form for what some assertions ask
-            drop_assertions(self.program)
-            saved = io.BytesIO()
-            try:
-                torch.export.save(self.program, saved)
-            except Exception as error:
-                raise explained(error) from error
-        files = strip_archive(saved.getvalue(), self.module, keep_weights=False)
-        facts: dict[str, Any] = {}
-        if not self.is_open:
-            names = self.program.graph_signature.user_inputs
-            facts["batch_dimensions"] = {name: d for name, d in zip(names, self._batch.dimensions) if d is not None}
-        if (position := loss_weight.position(self.program)) is not None:
-            facts["loss_weight"] = position
-        if facts:
-            files["extra/pfeife.json"] = json.dumps(facts, separators=(",", ":")).encode()
+            files = archive_of(self.program, self.module, None if self.is_open else self._batch.dimensions)
+        except Exception as error:
+            raise explained(error) from error
         return packed(files, "model")
 
     @property
