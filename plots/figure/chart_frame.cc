@@ -105,7 +105,7 @@ void draw_turned(Svg& svg, const std::string& text, double baseline, double midd
 }
 
 void draw_limit(Svg& svg, double x1, double y1, double x2, double y2) {
-  svg.line(x1, y1, x2, y2, kEdge, " class=\"halo\" stroke-width=\"4\"")
+  svg.line(x1, y1, x2, y2, kEdge, " class=\"halo\" stroke-width=\"3.6\"")
       .line(x1, y1, x2, y2, kAlarm,
             " class=\"limit\" stroke-width=\"1.4\" stroke-dasharray=\"5 2\"");
 }

@@ -248,7 +248,11 @@ class PgfWriter {
 
   /// "#134de5" as the colour of a name.
   static std::string color(const std::string& name, const std::string& hex) {
-    return "\\definecolor{" + name + "}{HTML}{" + hex.substr(1) + "}";
+    std::string channels;
+    for (std::size_t at = 1; at + 1 < hex.size(); at += 2)
+      channels += (at == 1 ? "" : ",") +
+                  std::to_string(std::strtol(hex.substr(at, 2).c_str(), nullptr, 16));
+    return "\\definecolor{" + name + "}{RGB}{" + channels + "}";
   }
 
   void draw(const Token& token) {

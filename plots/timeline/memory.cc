@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plots/figure/chart_frame.h"
+
 namespace pfeife::plots {
 namespace {
 
@@ -53,8 +55,7 @@ void draw_strip(Svg& svg, const TimelineLayout& layout, const Panel& panel, Rank
   if (rank.index() >= options.memory_limits.size()) return;
   const Bytes limit = options.memory_limits[rank.index()];
   if (limit > strip.full) return;
-  svg.line(left, strip.y(limit), right, strip.y(limit), kAlarm,
-           " class=\"limit\" stroke-width=\"1\" stroke-dasharray=\"5 3\"");
+  draw_limit(svg, left, strip.y(limit), right, strip.y(limit));
   if (layout.figures && (rank.index() == 0 || limit != options.memory_limits[rank.index() - 1]))
     svg.text(layout.plot_right + 6, strip.y(limit) + 3.5, "≤ " + amount(layout, limit),
              {.size = 9, .color = kAlarm});

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "plots/figure/axis.h"
+#include "plots/figure/chart_frame.h"
 #include "plots/figure/svg.h"
 
 namespace pfeife {
@@ -74,6 +75,28 @@ void draw_bar(Svg& svg, const MemoryContents& rank, const Scale& scale, double t
   }
 }
 
+/// A bar that is cut at the end of the scale ends in a tear: paper from a jagged line on.
+void draw_torn_end(Svg& svg, double right, double top, double height) {
+  const double tooth = std::min(4.0, height / 2), depth = 3;
+  std::string data =
+      "M" + coordinate(right + 1) + " " + coordinate(top - 0.5) + "H" + coordinate(right - depth);
+  bool out = true;
+  for (double y = top - 0.5; y < top + height + 0.5; out = !out) {
+    y = std::min(y + tooth, top + height + 0.5);
+    data += "L" + coordinate(out ? right : right - depth) + " " + coordinate(y);
+  }
+  svg.path(data + "H" + coordinate(right + 1) + "Z",
+           " class=\"torn\" fill=\"" + hex(kPaper) + "\"");
+}
+
+/// The same limit of all ranks; nothing if they differ.
+std::optional<Bytes> common_limit(const PlanMemory& plan) {
+  const bool same = !plan.limits.empty() && plan.limits.size() >= plan.ranks.size() &&
+                    std::ranges::count(plan.limits, plan.limits.front()) ==
+                        static_cast<std::ptrdiff_t>(plan.limits.size());
+  return same ? std::optional(plan.limits.front()) : std::nullopt;
+}
+
 /// Draws the contents that are there, in one line or more; returns where it ends.
 double draw_legend(Svg& svg, std::span<const PlanMemory> plans, bool limits, const Scale& scale,
                    double width) {
@@ -98,8 +121,7 @@ double draw_legend(Svg& svg, std::span<const PlanMemory> plans, bool limits, con
   }
   if (limits) {
     const double at = room("limit");
-    svg.line(at + 7, y + 2, at + 7, y + 16, kAlarm,
-             " stroke-width=\"1.4\" stroke-dasharray=\"4 2\"");
+    draw_limit(svg, at + 7, y + 2, at + 7, y + 16);
   }
   return y + kLegend + 4;
 }
@@ -131,9 +153,15 @@ std::string memory_bars_svg(std::span<const PlanMemory> plans, int width) {
   double y = top;
   for (const PlanMemory& plan : plans) {
     const double height = row_height(plan.ranks.size()), gap = height >= 8 ? 2 : 0.5;
-    bars.text(kMargin, y + 13, shortened(plan.name, 11.5, scale.right - kMargin - 40),
-              {.size = 11.5, .bold = true});
+    const auto limit = common_limit(plan);
+    const std::string limit_text =
+        limit && drawn(*limit) ? "limit " + rounded(*limit, scale.full) : "";
+    double room = scale.right - kMargin - 40;
+    if (!limit_text.empty())
+      room = std::min(room, scale.x(*limit) - text_width(limit_text, 9.5) / 2 - kMargin - 8);
+    bars.text(kMargin, y + 13, shortened(plan.name, 11.5, room), {.size = 11.5, .bold = true});
     y += kHead;
+    const double first = y;
     for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
       const Bytes total = plan.ranks[r].total();
       const bool known = r < plan.limits.size() && plan.limits[r] > Bytes{0};
@@ -143,15 +171,18 @@ std::string memory_bars_svg(std::span<const PlanMemory> plans, int width) {
         bars.text(scale.left - 6, base, std::to_string(r),
                   {.size = text, .anchor = Anchor::End, .color = kMuted});
       draw_bar(bars, plan.ranks[r], scale, y, height, "rank " + std::to_string(r) + ": ");
-      if (known && drawn(plan.limits[r]))
-        bars.line(scale.x(plan.limits[r]), y - 1, scale.x(plan.limits[r]), y + height + 1, kAlarm,
-                  " class=\"limit\" stroke-width=\"1.4\" stroke-dasharray=\"4 2\"");
+      if (total > scale.full) draw_torn_end(bars, scale.right, y, height);
+      if (known && !limit && drawn(plan.limits[r]))
+        draw_limit(bars, scale.x(plan.limits[r]), y - 1, scale.x(plan.limits[r]), y + height + 1);
       if (height >= 8)
-        bars.text(
-            whole - kMargin, base,
-            (total > scale.full ? "… " : "") + rounded(total, scale.full) + (over ? " !" : ""),
-            {.size = text, .anchor = Anchor::End, .color = over ? kAlarm : kInk});
+        bars.text(whole - kMargin, base, rounded(total, scale.full) + (over ? " !" : ""),
+                  {.size = text, .anchor = Anchor::End, .color = over ? kAlarm : kInk});
       y += height + gap;
+    }
+    if (!limit_text.empty()) {
+      const double x = scale.x(*limit);
+      draw_limit(bars, x, first - 3, x, y);
+      bars.text(x, first - 5, limit_text, {.size = 9.5, .anchor = Anchor::Middle, .color = kAlarm});
     }
     y += kGap;
   }

@@ -28,8 +28,9 @@ struct PlanMemory {
   std::vector<Bytes> limits;          ///< [rank]; empty = none is known
 };
 
-/// An SVG document, to one scale; figures as tooltips, limits dashed. Bars of more than twice the
-/// highest limit are cut there: the figure at their end says how much they are.
+/// An SVG document, to one scale; figures as tooltips, limits dashed on a halo. Bars of more
+/// than twice the highest limit are cut there and end in a tear: the figure beside it says how much
+/// they are.
 std::string memory_bars_svg(std::span<const PlanMemory> plans, int width);
 
 }  // namespace pfeife

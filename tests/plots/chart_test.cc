@@ -107,7 +107,7 @@ TEST(Pgf, HasThePrimitivesOfTheDrawingInPointsFromTheTop) {
   const std::string pgf = plots::pgf_of(svg.document(192, 96, "t"));
   EXPECT_THAT(pgf, HasSubstr("\\pgfpathrectanglecorners{\\pgfqpoint{72bp}{-36bp}}"
                              "{\\pgfqpoint{90bp}{-45bp}}\\pgfusepath{fill}"));
-  EXPECT_THAT(pgf, HasSubstr("{HTML}{123456}"));
+  EXPECT_THAT(pgf, HasSubstr("{RGB}{18,52,86}"));
   EXPECT_THAT(pgf, HasSubstr("\\pgftransformrotate{90}"));
   EXPECT_THAT(pgf, HasSubstr("x=6bp,y=-12bp]{\\sffamily\\fontsize{9bp}{9bp}"));
   EXPECT_THAT(pgf, HasSubstr("50 \\% \\& more}"));

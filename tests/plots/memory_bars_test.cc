@@ -47,11 +47,14 @@ TEST(MemoryBars, AnOutlierIsCutAtTwiceTheLimitAndSaysWhatItIs) {
   const auto boxes = by_class(root, "content");
   ASSERT_EQ(boxes.size(), 4U);
   EXPECT_NEAR(width(*boxes[2]) + width(*boxes[3]), 10 * width(*boxes[0]), 0.1);
-  EXPECT_THAT(all_text(root), HasSubstr("… 100.0 GiB !"));
+  EXPECT_THAT(all_text(root), HasSubstr("100.0 GiB !"));
+  EXPECT_EQ(by_class(root, "torn").size(), 1U);
+  EXPECT_THAT(all_text(root), HasSubstr("limit 10.00 GiB"));
   const auto limits = by_class(root, "limit");
-  ASSERT_EQ(limits.size(), 2U);
+  ASSERT_EQ(limits.size(), 3U);  // one is in the legend
+  EXPECT_EQ(by_class(root, "halo").size(), limits.size());
   const double left = std::atof(boxes[0]->attribute("x").c_str());
-  EXPECT_NEAR(std::atof(limits[0]->attribute("x1").c_str()) - left, 5 * width(*boxes[0]), 0.1);
+  EXPECT_NEAR(std::atof(limits[1]->attribute("x1").c_str()) - left, 5 * width(*boxes[0]), 0.1);
 }
 
 Ribbon ribbon() {
