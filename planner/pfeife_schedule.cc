@@ -14,6 +14,7 @@
 #include "planner/io/files/command_line.h"
 #include "planner/io/files/open_file.h"
 #include "planner/io/files/pdf.h"
+#include "planner/io/files/quantity.h"
 #include "planner/io/files/terminal.h"
 #include "planner/io/files/text_file.h"
 #include "planner/io/plan/schedule_csv.h"
@@ -26,6 +27,7 @@
 #include "planner/schedule_tool/lifetimes.h"
 #include "planner/schedule_tool/verbs.h"
 #include "planner/schedules/families.h"
+#include "plots/figure/pgf.h"
 #include "plots/screen/timeline_text.h"
 #include "plots/timeline/timeline.h"
 
@@ -274,40 +276,48 @@ void add_drawing_options(Options& options) {
   options.add()("title", po::value<std::string>(),
                 "above the picture (show: else the file's name)")(
       "width", po::value<std::string>()->value_name("3.3in"),
-      "width in in, cm, mm, pt or px (default: 1200px)")("no-legend", "no legend")(
-      "no-critical-path", "no line along what the step waited for")(
+      "width in in, cm, mm, pt or px (default: 1200px)")(
+      "height", po::value<std::string>()->value_name("1in"),
+      "of the whole; rows get what is left (default: as the ranks need)")(
+      "column",
+      "for a column of a paper: 3.3in wide, 0.22in a rank, letters of 7 pt, no title, transfers or "
+      "critical path")("no-title", "no title, nor the line of figures above the rows")(
+      "no-legend", "no legend")("no-critical-path", "no line along what the step waited for")(
       "pdf", po::value<std::string>()->value_name("FILE"),
-      "a PDF besides, by rsvg-convert, inkscape, cairosvg or chromium");
+      "a PDF besides, by rsvg-convert, inkscape, cairosvg or chromium")(
+      "pgf", po::value<std::string>()->value_name("FILE"), "a PGF picture besides, for LaTeX");
 }
 
 /// "3.3in" to pixels of 1/96 inch.
-int read_width(const std::string& text) {
-  const std::pair<const char*, double> units[] = {
-      {"in", 96}, {"cm", 96 / 2.54}, {"mm", 96 / 25.4}, {"pt", 96 / 72.0}, {"px", 1}};
-  for (const auto& [unit, pixels] : units) {
-    double value = 0;
-    int end = 0;
-    const std::string form = std::string("%lf") + unit + "%n";
-    if (std::sscanf(text.c_str(), form.c_str(), &value, &end) == 1 &&
-        static_cast<std::size_t>(end) == text.size() && value * pixels >= 240 &&
-        value * pixels <= 20'000)
-      return static_cast<int>(value * pixels + 0.5);
-  }
-  throw ConfigError({}, "--width " + text +
-                            ": expected 2.5in to 200in, for example 3.3in, 84mm or "
-                            "1200px");
+int read_length(const std::string& option, const std::string& text, int least) {
+  const ParsedQuantity<double> length = parse_length(text);
+  if (!length.value) throw ConfigError({}, "--" + option + ": " + length.error);
+  if (*length.value < least || *length.value > 19'200)
+    throw ConfigError({}, "--" + option + " " + text + ": expected " + std::to_string(least) +
+                              "px to 200in, for example 3.3in, 84mm or 1200px");
+  return static_cast<int>(*length.value + 0.5);
 }
 
 TimelineOptions read_drawing(const Options& options, const std::string& title) {
-  TimelineOptions drawing{.title = options.text("title", title)};
-  if (options.has("width")) drawing.width = read_width(options.text("width"));
+  TimelineOptions drawing = options.has("column") ? column_options() : TimelineOptions{};
+  if (options.has("column") && options.has("memory"))
+    throw ConfigError({}, "--column and --memory: a column has no room for memory; leave one out");
+  if (options.has("no-title") && options.has("title"))
+    throw ConfigError({}, "--title and --no-title: leave one out");
+  if (!options.has("column") && !options.has("no-title")) drawing.title = title;
+  if (options.has("title")) drawing.title = options.text("title");
+  if (options.has("width")) drawing.width = read_length("width", options.text("width"), 240);
+  if (options.has("height")) drawing.height = read_length("height", options.text("height"), 40);
   drawing.legend = !options.has("no-legend");
-  drawing.critical_path = !options.has("no-critical-path");
+  drawing.head = !options.has("no-title");
+  drawing.critical_path = drawing.critical_path && !options.has("no-critical-path");
   return drawing;
 }
 
 void write_drawing(const Options& options, const Trace& trace, const TimelineOptions& drawing) {
-  write_file(options.text("svg"), timeline_svg(trace, drawing));
+  const std::string svg = timeline_svg(trace, drawing);
+  write_file(options.text("svg"), svg);
+  if (options.has("pgf")) write_file(options.text("pgf"), plots::pgf_of(svg));
   if (options.has("pdf"))
     std::cerr << options.text("pdf") << " made by "
               << write_pdf(options.text("svg"), options.text("pdf")) << "\n";
@@ -370,7 +380,8 @@ int run_show(const Arguments& arguments) {
   if (!options.read(arguments, "file")) return kFine;
   const Schedule schedule = read_input(options);
   if (!options.has("svg")) {
-    for (const char* needless : {"title", "width", "no-legend", "no-critical-path", "pdf"})
+    for (const char* needless : {"title", "width", "height", "column", "no-title", "no-legend",
+                                 "no-critical-path", "pdf", "pgf"})
       if (options.has(needless))
         throw ConfigError({}, std::string("--") + needless + " has a meaning with --svg only");
     std::cout << shown_in_terminal(schedule, options);

@@ -37,6 +37,7 @@ template <class Visitor>
 void for_each_box(const Panel& panel, RankId rank, Visitor&& visit) {
   const RankLanes& lanes = panel.lanes[rank.index()];
   for (const LaneItem& item : lanes.compute) visit(box_of(panel, rank, item, false));
+  if (panel.rows[rank.index()].communication_height == 0) return;  // of a column
   for (const LaneItem& item : lanes.communication) visit(box_of(panel, rank, item, true));
 }
 
@@ -49,6 +50,7 @@ bool fits(const Box& box, const LabelStyle& style) {
 }
 
 constexpr double kLargest = 12, kSmallest = 7, kSmallestNumber = 6.5;
+constexpr double kEdged = 3;  ///< pixels that a box must have or its edges are all that is seen
 /// Share of a kind's time whose boxes must have room, and at the smallest size.
 constexpr double kMost = 0.75, kLeastShare = 0.5;
 
@@ -102,7 +104,7 @@ std::string tooltip(const TimelineLayout& layout, const Panel& panel, const Even
 struct Look {
   Paint paint;
   std::size_t shade;
-  bool guest;
+  bool guest, edged;
   friend auto operator<=>(const Look&, const Look&) = default;
 };
 
@@ -111,9 +113,11 @@ void draw_group(Svg& svg, const TimelineLayout& layout, const Panel& panel, cons
   double typical = 0;
   for (const Box& box : boxes) typical += box.width() / static_cast<double>(boxes.size());
   const double line = is_communication(look.paint) ? 0.4 : std::clamp(typical * 0.08, 0.15, 0.8);
+  const std::string edge =
+      look.edged ? "\" stroke=\"" + hex(kEdge) + "\" stroke-width=\"" + coordinate(line) + "\""
+                 : "\"";
   svg.open_group(" class=\"" + std::string(look.guest ? "guest" : "boxes") + "\" fill=\"" +
-                 hex(fill(look.paint, look.shade, layout.shades)) + "\" stroke=\"" + hex(kEdge) +
-                 "\" stroke-width=\"" + coordinate(line) + "\"");
+                 hex(fill(look.paint, look.shade, layout.shades)) + edge);
   for (const Box& box : boxes)
     svg.raw("<rect x=\"" + hundredths(box.left) + "\" y=\"" + coordinate(box.top) + "\" width=\"" +
             hundredths(box.right - box.left) + "\" height=\"" + coordinate(box.height) +
@@ -157,7 +161,7 @@ std::size_t shade(const Panel& panel, const Event& event) {
   return at == stages.end() ? 0 : static_cast<std::size_t>(at - stages.begin());
 }
 
-std::vector<LabelStyle> label_styles(const Panel& panel) {
+std::vector<LabelStyle> label_styles(const TimelineLayout& layout, const Panel& panel) {
   std::array<std::vector<Box>, kPaints> by_paint;
   for (std::size_t r = 0; r < panel.rows.size(); ++r)
     for_each_box(panel, RankId{r}, [&](const Box& box) {
@@ -165,6 +169,19 @@ std::vector<LabelStyle> label_styles(const Panel& panel) {
     });
   std::vector<LabelStyle> styles(kPaints);
   double common = kLargest;
+  if (layout.column) {
+    const double size = letters(layout, kLargest);
+    bool with_letters = true;
+    for (const Paint kind : {Paint::Forward, Paint::Backward, Paint::BackwardInput,
+                             Paint::BackwardWeight, Paint::Overlap}) {
+      const std::vector<Box>& boxes = by_paint[static_cast<std::size_t>(kind)];
+      const auto fit = [&](const Box& box) { return fits(box, {size, true}); };
+      with_letters = with_letters && static_cast<double>(std::ranges::count_if(boxes, fit)) >=
+                                         kMost * static_cast<double>(boxes.size());
+    }
+    std::ranges::fill(styles, LabelStyle{size, with_letters});
+    return styles;
+  }
   for (std::size_t p = 0; p < kPaints; ++p) {
     styles[p] = best_style(by_paint[p], kLargest);
     if (!is_communication(static_cast<Paint>(p)) && static_cast<Paint>(p) != Paint::Optimizer &&
@@ -180,7 +197,8 @@ void draw_boxes(Svg& svg, const TimelineLayout& layout, const Panel& panel, Rank
                 std::span<const LabelStyle> styles) {
   std::map<Look, std::vector<Box>> groups;
   for_each_box(panel, rank, [&](const Box& box) {
-    groups[{paint(*box.event), shade(panel, *box.event), box.guest}].push_back(box);
+    groups[{paint(*box.event), shade(panel, *box.event), box.guest, box.width() >= kEdged}]
+        .push_back(box);
   });
   for (const auto& [look, boxes] : groups) draw_group(svg, layout, panel, look, boxes);
   for (const auto& [look, boxes] : groups) {

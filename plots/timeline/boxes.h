@@ -12,8 +12,9 @@ struct LabelStyle {
   bool letters = true;  ///< "F12", not only "12"
   friend bool operator==(const LabelStyle&, const LabelStyle&) = default;
 };
-/// [paint] The largest style that fits most boxes of its kind; one size for all computations.
-std::vector<LabelStyle> label_styles(const Panel& panel);
+/// [paint] The largest style that fits most boxes of its kind; one size for all computations, in a
+/// column the one of all its letters.
+std::vector<LabelStyle> label_styles(const TimelineLayout& layout, const Panel& panel);
 
 /// The label of a box of that size in pixels: as its kind has it, or without letters if that is too
 /// wide, or nothing.

@@ -50,6 +50,7 @@ struct TimelineLayout {
   double bubble_right = 0, peak_right = 0;  ///< right edges of the columns at the side
   double legend_top = 0;
   bool figures = true;     ///< columns of them at the side
+  bool column = false;     ///< for a paper: letters of one size
   bool counts = false;     ///< memory is in microbatches
   std::size_t shades = 1;  ///< largest number of stages on a rank
   TimeAxis axis;
@@ -63,6 +64,9 @@ Panel open_panel(const Trace& trace);
 /// `legend_lines`: lines of text to keep free for the legend.
 TimelineLayout timeline_layout(std::span<const Trace> traces, const TimelineOptions& options,
                                std::size_t legend_lines);
+
+/// The size of letters that have `usual` pixels where there is room: in a column all have 7 points.
+double letters(const TimelineLayout& layout, double usual);
 
 /// "12.35 GiB" in the unit of the largest peak, or "12".
 std::string amount(const TimelineLayout& layout, Bytes memory);

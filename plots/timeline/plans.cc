@@ -48,7 +48,7 @@ std::string box_path(double left, double top, double width, double height) {
 void draw_compact(Svg& svg, const TimelineLayout& layout, const Panel& panel) {
   constexpr std::size_t kMostLabels = 1000;
   std::map<std::pair<Paint, std::size_t>, std::string> paths, labels;
-  const std::vector<LabelStyle> styles = label_styles(panel);
+  const std::vector<LabelStyle> styles = label_styles(layout, panel);
   const bool labelled = panel.trace->events.size() <= kMostLabels;
   for (std::size_t r = 0; r < panel.rows.size(); ++r)
     for (const LaneItem& item : panel.lanes[r].compute) {

@@ -15,7 +15,8 @@ void draw_names(Svg& svg, const TimelineLayout& layout, const Panel& panel, Rank
   const double height = row.bottom - row.compute_top;
   const auto& stages = panel.stages[rank.index()];
   const bool two_lines = height >= 26 && !stages.empty() && layout.figures;
-  const double size = std::min(11.5, height);
+  const double size = std::min(letters(layout, 11.5), height);
+  if (layout.column) critical = false;
   const double baseline = row.compute_top + (two_lines ? 11 : height / 2 + size * 0.36);
   if (critical)
     svg.path(
@@ -48,7 +49,9 @@ void draw_figures(Svg& svg, const TimelineLayout& layout, const Panel& panel, Ra
 void draw_ground(Svg& svg, const TimelineLayout& layout, const Panel& panel) {
   const double left = layout.plot_left, width = panel.scale.x(panel.end) - left;
   for (const Row& row : panel.rows) {
-    svg.rect(left, row.compute_top, width, row.communication_top - row.compute_top - 1, kIdle);
+    const double gap = layout.column ? 0 : 1;
+    svg.rect(left, row.compute_top, width, row.communication_top - row.compute_top - gap, kIdle);
+    if (layout.column) continue;
     svg.rect(left, row.communication_top, width, row.bottom - row.communication_top,
              mix(kIdle, kPaper, 0.5));
   }
@@ -145,13 +148,16 @@ std::vector<std::size_t> critical_path(const Trace& trace) {
 void draw_rows(Svg& svg, const TimelineLayout& layout, const Panel& panel,
                const TimelineOptions& options) {
   draw_ground(svg, layout, panel);
-  for (const Nanoseconds tick : layout.axis.ticks) {
+  const std::vector<Nanoseconds> ruled =
+      layout.column ? std::vector<Nanoseconds>{} : layout.axis.ticks;
+  for (const Nanoseconds tick : ruled) {
     const double x = panel.scale.x(panel.scale.origin + tick);
     svg.line(x, panel.rows.front().compute_top, x, panel.rows_bottom, kRule,
              " stroke-width=\"0.6\"");
   }
-  const bool arrows = draws_arrows(layout, panel), dense = is_dense(panel);
-  const std::vector<LabelStyle> styles = dense ? std::vector<LabelStyle>{} : label_styles(panel);
+  const bool arrows = !layout.column && draws_arrows(layout, panel), dense = is_dense(panel);
+  const std::vector<LabelStyle> styles =
+      dense ? std::vector<LabelStyle>{} : label_styles(layout, panel);
   const RankId critical = critical_rank(*panel.trace);
   if (arrows) draw_arrows(svg, panel);  // under the boxes: seen between the rows only
   for (std::size_t r = 0; r < panel.rows.size(); ++r) {
@@ -163,6 +169,10 @@ void draw_rows(Svg& svg, const TimelineLayout& layout, const Panel& panel,
       draw_boxes(svg, layout, panel, rank, styles);
     draw_figures(svg, layout, panel, rank, options);
   }
+  if (layout.column)  // rows touch, and thin boxes have no edges
+    for (std::size_t r = 0; r + 1 < panel.rows.size(); ++r)
+      svg.line(layout.plot_left, panel.rows[r].bottom, panel.scale.x(panel.end),
+               panel.rows[r].bottom, kEdge, " stroke-width=\"1\"");
   draw_launches(svg, panel);
   if (options.critical_path) draw_critical_path(svg, panel, dense ? kInvisible : 0);
 }

@@ -19,22 +19,24 @@ struct LegendEntry {
   double drawing_width = 0;
   std::string text;
 
-  double width() const { return drawing_width + 5 + text_width(text, 10.5) + 14; }
+  double width(double size) const { return drawing_width + 5 + text_width(text, size) + 14; }
 };
+constexpr double kLegendLetters = 10.5;
 
-std::string swatch(Paint paint, std::size_t shades) {
+std::string swatch(Paint paint, std::size_t shades, double size) {
   Svg svg;
   const double width = shades == 1 ? 20 : 15;
   for (std::size_t k = 0; k < shades; ++k)
     svg.rect(static_cast<double>(k) * width, -6.5, width, 13, fill(paint, k, shades));
   svg.text(
       static_cast<double>(shades) * width / 2, 3.5, letter(paint),
-      {.size = 9.5, .anchor = Anchor::Middle, .color = ink_on(fill(paint, shades / 2, shades))});
+      {.size = size, .anchor = Anchor::Middle, .color = ink_on(fill(paint, shades / 2, shades))});
   return svg.body();
 }
 
-std::vector<LegendEntry> legend(std::span<const Trace> traces, std::size_t shades, bool dense,
-                                const TimelineOptions& options) {
+std::vector<LegendEntry> legend(std::span<const Trace> traces, const TimelineLayout& layout,
+                                bool dense, const TimelineOptions& options) {
+  const std::size_t shades = layout.shades;
   std::array<bool, kPaints> present{};
   bool launches = false, waits = false;
   for (const Trace& trace : traces)
@@ -49,11 +51,13 @@ std::vector<LegendEntry> legend(std::span<const Trace> traces, std::size_t shade
     const bool shaded =
         kind != Paint::Optimizer && kind != Paint::Reduction && kind != Paint::Overlap;
     const std::size_t count = shaded ? shades : 1;
+    if (options.column && (kind == Paint::SendForward || kind == Paint::SendBackward)) continue;
     if (present[p])
-      entries.push_back(
-          {swatch(kind, count), (count == 1 ? 20 : 15) * static_cast<double>(count), name(kind)});
+      entries.push_back({swatch(kind, count, letters(layout, 9.5)),
+                         (count == 1 ? 20 : 15) * static_cast<double>(count), name(kind)});
   }
   entries.push_back({Svg().rect(0, -6.5, 20, 13, kIdle).body(), 20, "idle"});
+  if (options.column) return entries;
   if (launches)
     entries.push_back(
         {Svg().rect(0, -6.5, 6, 13, kInk, " fill-opacity=\"0.55\"").body(), 6, "launch"});
@@ -68,13 +72,14 @@ std::vector<LegendEntry> legend(std::span<const Trace> traces, std::size_t shade
 }
 
 /// Breaks the entries into lines of at most `width`; returns [entry] line.
-std::vector<std::size_t> break_lines(std::span<const LegendEntry> entries, double width) {
+std::vector<std::size_t> break_lines(std::span<const LegendEntry> entries, double width,
+                                     double size) {
   std::vector<std::size_t> line_of;
   double used = 0;
   std::size_t line = 0;
   for (const LegendEntry& entry : entries) {
-    if (used > 0 && used + entry.width() > width) ++line, used = 0;
-    used += entry.width();
+    if (used > 0 && used + entry.width(size) > width) ++line, used = 0;
+    used += entry.width(size);
     line_of.push_back(line);
   }
   return line_of;
@@ -82,16 +87,17 @@ std::vector<std::size_t> break_lines(std::span<const LegendEntry> entries, doubl
 
 void draw_legend(Svg& svg, const TimelineLayout& layout, std::span<const LegendEntry> entries,
                  std::span<const std::size_t> line_of) {
-  double x = 14;
+  const double margin = layout.column ? 2 : 14, size = letters(layout, kLegendLetters);
+  double x = margin;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (i > 0 && line_of[i] != line_of[i - 1]) x = 14;
+    if (i > 0 && line_of[i] != line_of[i - 1]) x = margin;
     const double middle = layout.legend_top + (static_cast<double>(line_of[i]) + 0.5) * kLegendLine;
     svg.open_group(" transform=\"translate(" + coordinate(x) + " " + coordinate(middle) + ")\"")
         .raw(entries[i].drawing)
         .text(entries[i].drawing_width + (entries[i].drawing_width > 0 ? 5 : 0), 3.8,
-              entries[i].text, {.size = 10.5})
+              entries[i].text, {.size = size})
         .close_group();
-    x += entries[i].width();
+    x += entries[i].width(size);
   }
 }
 
@@ -127,23 +133,36 @@ void draw_head(Svg& svg, const TimelineLayout& layout, const Panel& panel) {
 }
 
 void draw_axis(Svg& svg, const TimelineLayout& layout, const Panel& panel) {
-  const double y = panel.bottom - 24;
+  const double y = panel.bottom - (layout.column ? 14 : 24), size = letters(layout, 10);
   svg.line(layout.plot_left, y, layout.plot_right, y, kMuted, " stroke-width=\"0.8\"");
   for (const Nanoseconds tick : layout.axis.ticks) {
     const double x = panel.scale.x(panel.scale.origin + tick);
     svg.line(x, y, x, y + 4, kMuted, " stroke-width=\"0.8\"");
-    svg.text(x, y + 15, exact(tick, layout.axis), {.size = 10, .anchor = Anchor::Middle});
+    if (!layout.column) {
+      svg.text(x, y + 15, exact(tick, layout.axis), {.size = size, .anchor = Anchor::Middle});
+      continue;
+    }
+    const bool is_last = tick == layout.axis.ticks.back();
+    const std::string text = exact(tick, layout.axis) + (is_last ? " " + layout.axis.unit : "");
+    const double room = text_width(text, size) / 2;
+    svg.text(std::min(x, layout.plot_right - room), y + 5 + 0.8 * size, text,
+             {.size = size, .anchor = Anchor::Middle});
   }
-  svg.text(layout.plot_right + 14, y + 4, layout.axis.unit, {.size = 10});
+  if (!layout.column) svg.text(layout.plot_right + 14, y + 4, layout.axis.unit, {.size = size});
 }
 
 }  // namespace
 
+TimelineOptions column_options() {
+  return {.width = 317, .column = true, .memory = false, .critical_path = false};
+}
+
 std::string timeline_svg(std::span<const Trace> traces, const TimelineOptions& options) {
   const TimelineLayout draft = timeline_layout(traces, options, 1);
-  const auto entries =
-      legend(traces, draft.shades, std::ranges::any_of(draft.panels, is_dense), options);
-  const auto line_of = break_lines(entries, std::max(kLeastWidth, options.width) - 28.0);
+  const auto entries = legend(traces, draft, std::ranges::any_of(draft.panels, is_dense), options);
+  const auto line_of =
+      break_lines(entries, std::max(kLeastWidth, options.width) - (options.column ? 4.0 : 28.0),
+                  letters(draft, kLegendLetters));
   const TimelineLayout layout =
       timeline_layout(traces, options, options.legend ? line_of.back() + 1 : 0);
 
@@ -156,7 +175,7 @@ std::string timeline_svg(std::span<const Trace> traces, const TimelineOptions& o
   if (options.legend) draw_legend(svg, layout, entries, line_of);
   for (const Panel& panel : layout.panels) {
     svg.open_group(" class=\"" + to_string(panel.trace->source) + "\"");
-    draw_head(svg, layout, panel);
+    if (!layout.column && options.head) draw_head(svg, layout, panel);
     if (!panel.rows.empty()) draw_rows(svg, layout, panel, options);
     // Whoever has little room may leave the strips out and move what is below them up: the report,
     // when it is printed.

@@ -21,11 +21,18 @@ struct TimelineOptions {
       names;  ///< [trace] what tells it from the others; may be shorter or empty
   std::vector<Bytes> memory_limits;  ///< [rank]; empty = no limit is drawn
   int width = 1200;  ///< pixels (of 1/96 inch), at least 240; below 480 without figures at the side
-  bool memory = true;         ///< draw the memory of each rank, where a trace has it
-  bool counts = false;        ///< its bytes are microbatches in flight, and are called so
+  int height = 0;    ///< pixels; 0 = as the ranks need. Rows get what legend and axes leave
+  bool column = false;  ///< for a paper: rows that touch, of what is computed alone; see below
+  bool memory = true;   ///< draw the memory of each rank, where a trace has it
+  bool counts = false;  ///< its bytes are microbatches in flight, and are called so
   bool critical_path = true;  ///< draw the chain of events that the step waited for
   bool legend = true;
+  bool head = true;  ///< the line of figures above a trace's rows
 };
+
+/// For a column of a paper, 3.3 inches wide: rows of 0.22 inches, letters of 7 points, neither
+/// title, memory, transfers nor critical path.
+TimelineOptions column_options();
 
 /// An SVG document: the traces below each other on one time axis, each from its own first event.
 /// Equal input gives equal bytes. About 110 bytes an event.

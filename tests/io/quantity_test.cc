@@ -94,5 +94,13 @@ TEST(Number, IsTheWholeText) {
   EXPECT_EQ(parse_integer("99999999999999999999"), std::nullopt);
 }
 
+TEST(Quantity, LengthsAreInPixelsOf96ToTheInch) {
+  EXPECT_NEAR(*parse_length("3.3in").value, 316.8, 1e-9);
+  EXPECT_NEAR(*parse_length("25.4mm").value, 96, 1e-9);
+  EXPECT_NEAR(*parse_length("72pt").value, 96, 1e-9);
+  EXPECT_NE(parse_length("3.3 inch").error.find("units allowed: px, in, cm, mm, pt"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace pfeife

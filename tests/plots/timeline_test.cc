@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 
 #include "plots/figure/theme.h"
 #include "plots/timeline/boxes.h"
@@ -312,6 +313,53 @@ TEST(TimelineLabels, OverlapsNameAllTheirParts) {
       Overlap{{forward(StageId{4}, MicrobatchId{4}), backward(StageId{3}, MicrobatchId{11})}};
   EXPECT_EQ(plots::label(event, true), "F4B11");
   EXPECT_EQ(plots::label(event, false), "4/11");
+}
+
+// 0.22 x 96 = 21.12 pixels a rank, and 7 x 96 / 72 = 9.33 a letter.
+TEST(TimelineOfAColumn, HasRowsThatTouchLettersOfOneSizeAndNothingBetween) {
+  const Trace trace = example_trace({.ranks = 4, .microbatches = 8});
+  const XmlElement root = parse_xml(timeline_svg(trace, column_options()));
+  EXPECT_EQ(root.attribute("width"), "317");
+  std::set<double> tops;
+  for (const Box& box : boxes(root)) {
+    EXPECT_NEAR(box.height, 21.12, 0.01);
+    tops.insert(box.y);
+  }
+  ASSERT_EQ(tops.size(), 4U);
+  EXPECT_NEAR(*tops.rbegin() - *tops.begin(), 3 * 21.12, 0.02);
+  std::set<std::string> sizes;
+  for (const XmlElement* text : by_name(root, "text"))
+    if (text->attributes.contains("font-size")) sizes.insert(text->attribute("font-size"));
+  for (const XmlElement* labels : by_class(root, "labels"))
+    sizes.insert(labels->attribute("font-size"));
+  EXPECT_EQ(sizes, std::set<std::string>{"9.33"});
+  EXPECT_TRUE(by_class(root, "critical").empty());
+  EXPECT_TRUE(by_class(root, "arrows").empty());
+}
+
+TEST(TimelineOfAColumn, HasTheHeightThatIsAskedFor) {
+  const Trace trace = example_trace({.ranks = 8, .microbatches = 16});
+  TimelineOptions options = column_options();
+  options.height = 120;
+  EXPECT_EQ(parse_xml(timeline_svg(trace, options)).attribute("height"), "120");
+  options = {.height = 900};
+  EXPECT_EQ(parse_xml(timeline_svg(trace, options)).attribute("height"), "900");
+}
+
+// Many viewers draw a hairline at least a pixel wide: thin boxes would be all edge.
+TEST(TimelineBoxes, BelowThreePixelsHaveNoEdges) {
+  const Trace trace = example_trace({.ranks = 4, .microbatches = 96});
+  std::size_t thin = 0, wide = 0;
+  const XmlElement narrow = parse_xml(timeline_svg(trace, column_options())),
+                   large = parse_xml(timeline_svg(trace, {.width = 6000}));
+  for (const XmlElement* root : {&narrow, &large})
+    for (const XmlElement* group : by_class(*root, "boxes"))
+      for (const XmlElement& rect : group->children) {
+        EXPECT_EQ(group->attributes.contains("stroke"), rect.number("width") >= 3);
+        ++(rect.number("width") >= 3 ? wide : thin);
+      }
+  EXPECT_GT(thin, 0U);
+  EXPECT_GT(wide, 0U);
 }
 
 }  // namespace

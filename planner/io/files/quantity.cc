@@ -56,12 +56,15 @@ constexpr auto kFlopRateUnits = std::to_array<Unit>({{"FLOP/s", 1},
                                                      {"PFLOP/s", 1e15}});
 constexpr auto kTimeUnits =
     std::to_array<Unit>({{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}});
+constexpr auto kLengthUnits = std::to_array<Unit>(
+    {{"px", 1}, {"in", 96}, {"cm", 96 / 2.54}, {"mm", 96 / 25.4}, {"pt", 96 / 72.0}});
 
 constexpr Dimension kBytes{"an amount of memory", "24 GiB", kByteUnits};
 constexpr Dimension kRate{"a bandwidth", "300 GB/s", kRateUnits};
 constexpr Dimension kFlops{"an amount of work", "2.1 GFLOP", kFlopUnits};
 constexpr Dimension kFlopRate{"a speed", "35.6 TFLOP/s", kFlopRateUnits};
 constexpr Dimension kTime{"a time", "5 us", kTimeUnits};
+constexpr Dimension kLength{"a length", "3.3in", kLengthUnits};
 
 /// "02" is 2 for some programs and, as "010", 8 for others: no number here.
 bool has_leading_zero(std::string_view digits) {
@@ -159,6 +162,8 @@ ParsedQuantity<Nanoseconds> parse_duration(std::string_view text) {
   if (!found.value) return {std::nullopt, found.error};
   return {Nanoseconds{*found.value}, ""};
 }
+
+ParsedQuantity<double> parse_length(std::string_view text) { return parse(kLength, text); }
 
 std::optional<double> parse_number(std::string_view text) {
   const bool negative = !text.empty() && text.front() == '-';
