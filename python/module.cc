@@ -407,8 +407,7 @@ void bind_schedules(nb::module_& m) {
   using Costs = std::string;  // as pfeife-schedule takes them: "f=1,i=1,w=0.8"
   m.def("families", [] {
     std::vector<std::pair<std::string, std::string>> named;
-    for (const Mode mode : {Mode::Train, Mode::Forward})
-      for (const Family& family : families(mode)) named.emplace_back(family.name, family.rule);
+    for (const Family& family : families()) named.emplace_back(family.name, family.rule);
     return named;
   });
   m.def(
