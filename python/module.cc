@@ -171,7 +171,8 @@ std::int64_t stage_of(const Event& event) {
 }
 std::int64_t microbatch_of(const Event& event) {
   const auto action = first_action(event.cell);
-  return action && action->microbatch ? static_cast<std::int64_t>(action->microbatch->index()) : -1;
+  return action && action->microbatch ? static_cast<std::int64_t>(action->microbatch->microbatch())
+                                      : -1;
 }
 
 nb::dict columns(const Trace& trace) {

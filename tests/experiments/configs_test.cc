@@ -26,7 +26,9 @@ TEST_P(ShippedConfig, RunsReducedAndLeavesEveryFile) {
       {"llama2_7b", "8"}, {"sdxl_unet", "8"}, {"zero_bubble", "8"}};
   const auto found = devices.find(GetParam());
   const bool forward = GetParam() == "forward";
-  const std::string family = forward ? "forward" : "1f1b";
+  const std::string family = forward                             ? "forward"
+                             : GetParam() == "gpt2_large_slices" ? "seq1f1b"
+                                                                 : "1f1b";
   const Outcome outcome =
       run({(configs() / GetParam()).string() + ".yaml", "--set",
            "cases.devices=" + (found == devices.end() ? "2" : found->second), "--set",

@@ -189,7 +189,10 @@ class Writer {
     std::string text = "\"action\":" + quoted(to_string(event.cell));
     if (const auto* action = std::get_if<Action>(&event.cell)) {
       text += ",\"stage\":" + to_string(action->stage);
-      if (action->microbatch) text += ",\"microbatch\":" + to_string(*action->microbatch);
+      if (const auto& m = action->microbatch) {
+        text += ",\"microbatch\":" + std::to_string(m->microbatch());
+        if (m->slices > 1) text += ",\"slice\":" + std::to_string(m->slice());
+      }
     }
     text += ",\"posted\":" + time(event.posted);
     if (event.launch > Nanoseconds{0}) text += ",\"launch\":" + microseconds(event.launch);
