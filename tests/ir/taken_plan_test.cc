@@ -8,7 +8,7 @@
 namespace pfeife {
 namespace {
 
-Nanoseconds ns(std::int64_t count) { return Nanoseconds{count}; }
+using ns = Nanoseconds;
 
 // 100,000 ns is the least of those that fit; 0.1 % of it are 100 ns, and 100,100 still count.
 TEST(TakenPlan, OfThoseThatCountAsFastTheLeastFull) {

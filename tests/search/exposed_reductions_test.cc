@@ -11,7 +11,7 @@
 namespace pfeife {
 namespace {
 
-Nanoseconds ns(std::int64_t count) { return Nanoseconds{count}; }
+using ns = Nanoseconds;
 
 /// Reductions of `layers`, on average as long as `share` of their backwards.
 void add_reductions(Layers& layers, std::mt19937& random, double share) {
