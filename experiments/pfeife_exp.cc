@@ -534,7 +534,7 @@ std::optional<Experiment> plan_mesh(const ParallelConfig& config, CommandLine& l
   if (line.sweep.out.empty()) line.sweep.out = std::filesystem::path("results") / config.name;
   const MeshAnswer answer = choose_mesh(config, line.sweep.jobs, line.sweep.quiet);
   std::cout << mesh_table(config.asked.mesh->question, answer, config.asked.mesh->network,
-                          output_width());
+                          {.width = output_width(), .colour = output_has_colours()});
   const auto pipeline = write_mesh(config, answer, line.sweep.out);
   if (!pipeline) {
     std::cout.flush();
@@ -542,7 +542,9 @@ std::optional<Experiment> plan_mesh(const ParallelConfig& config, CommandLine& l
                  "smaller microbatch, or leave more open (recompute, zero, tp, pp: search)\n";
     return std::nullopt;
   }
-  std::cout << "\none pipeline of it, planned and simulated (" << pipeline->string() << ")\n";
+  std::cout << "\n"
+            << wrapped("one pipeline of it, planned and simulated (" + pipeline->string() + ")",
+                       output_width());
   return mesh_experiment(config, answer.priced.front().run, line.sweep.out, inputs);
 }
 

@@ -10,16 +10,17 @@
 namespace pfeife {
 namespace {
 
-/// What tells the outcome from others of the same sizes.
+/// What tells the outcome from others of the same sizes: "mb 1 V=4 +rec attention zero 1".
 std::string other_choices(const MeshRun& run) {
   std::string text = "mb " + std::to_string(run.microbatch_size);
   if (run.stages_per_rank > 1) text += " V=" + std::to_string(run.stages_per_rank);
-  if (run.recomputation != Recompute::None) text += " recompute " + to_string(run.recomputation);
+  if (run.recomputation != Recompute::None) text += " +rec " + to_string(run.recomputation);
   if (run.zero > 0) text += " zero " + std::to_string(run.zero);
   return text;
 }
 
-/// The best, and the best of each other mesh, as many as are shown.
+/// The best, and the best of each other mesh, as many as are shown: the fastest first, what does
+/// not fit behind them.
 std::vector<const MeshOutcome*> shown(const MeshAnswer& answer) {
   constexpr std::size_t kMost = 6;
   std::vector<const MeshOutcome*> rows;
@@ -28,6 +29,10 @@ std::vector<const MeshOutcome*> shown(const MeshAnswer& answer) {
         rows, [&](const MeshOutcome* row) { return row->run.mesh == outcome.run.mesh; });
     if (!known && rows.size() < kMost) rows.push_back(&outcome);
   }
+  if (!rows.empty())  // the first is the choice: of equally fast ones the preferred
+    std::ranges::stable_sort(
+        rows.begin() + (answer.found() ? 1 : 0), rows.end(), {},
+        [](const MeshOutcome* row) { return std::pair(!row->fits, row->step); });
   return rows;
 }
 
@@ -75,63 +80,51 @@ double model_flops_utilization(const MeshOutcome& outcome, const Network& networ
 }
 
 std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
-                       const Network& network, std::size_t width) {
+                       const Network& network, const ScreenOptions& options) {
   const std::vector<const MeshOutcome*> outcomes = shown(answer);
-  std::vector<Axis> axes;  // those along which some mesh is divided
-  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data})
-    if (axis != Axis::Context || std::ranges::any_of(outcomes, [](const auto* row) {
-          return row->run.mesh.size(Axis::Context) > 1;
-        }))
-      axes.push_back(axis);
-  const bool experts =
-      std::ranges::any_of(outcomes, [](const auto* row) { return row->run.mesh.experts > 1; });
-  std::vector<std::vector<std::string>> rows(1);
-  for (const Axis axis : axes) rows[0].push_back(to_string(axis));
-  if (experts) rows[0].push_back("ep");
-  const bool reduced = std::ranges::any_of(
-      outcomes, [](const auto* row) { return row->mean.reduction > Nanoseconds{0}; });
-  rows[0].emplace_back("step ms");
-  if (reduced) rows[0].emplace_back("reduce ms");
-  for (const char* name : {"tokens/s", "MFU", "GiB", "reserved", "with"})
-    rows[0].emplace_back(name);
+  const auto some = [&](const auto& is) { return std::ranges::any_of(outcomes, is); };
+  const bool contexts =
+      some([](const MeshOutcome* row) { return row->run.mesh.size(Axis::Context) > 1; });
+  const bool experts = some([](const MeshOutcome* row) { return row->run.mesh.experts > 1; });
+  const bool lacks = some([](const MeshOutcome* row) { return !row->fits; });
+  std::vector<Axis> axes{Axis::Tensor};
+  if (contexts) axes.push_back(Axis::Context);
+  axes.insert(axes.end(), {Axis::Pipeline, Axis::Data});
+  std::vector<GridColumn> columns;
+  for (const Axis axis : axes) columns.push_back({to_string(axis)});
+  if (experts) columns.push_back({"ep"});
+  columns.push_back({"with", false});
+  for (const char* head : {"step ms", "tokens/s", "MFU", "reserved GiB"}) columns.push_back({head});
+  std::vector<GridRow> rows;
   std::string lost;
   for (const MeshOutcome* row : outcomes) {
     const Mesh& mesh = row->run.mesh;
-    std::vector<std::string> cells;
-    for (const Axis axis : axes) cells.push_back(std::to_string(mesh.size(axis)));
-    if (experts) cells.push_back(std::to_string(mesh.experts));
-    cells.push_back(fixed(milliseconds(row->step), 1));
-    if (reduced)
-      cells.push_back(fixed(milliseconds(row->mean.reduction), 1) + " (" +
-                      fixed(milliseconds(row->mean.exposed), 1) + ")");
-    cells.push_back(fixed(tokens_per_second(*row), 0));
-    cells.push_back(fixed(100 * model_flops_utilization(*row, network), 0) + " %");
-    cells.push_back(fixed(gib(row->peak), 1));
-    cells.push_back(fixed(gib(row->reserved), 1));
-    cells.push_back(other_choices(row->run));
-    if (row == outcomes.front() && answer.found())
-      cells.back() += " *";
-    else
-      lost += wrapped(to_string(mesh) + ": " + why_not(*row, answer.priced.front()), width, "  ",
-                      "      ");
+    const bool chosen = row == outcomes.front() && answer.found();
+    GridRow cells{.look = !row->fits ? Look::DoesNotFit : chosen ? Look::Chosen : Look::Plain};
+    for (const Axis axis : axes) cells.cells.push_back({std::to_string(mesh.size(axis))});
+    if (experts) cells.cells.push_back({std::to_string(mesh.experts)});
+    cells.cells.push_back({other_choices(row->run) + (chosen ? " *" : "")});
+    cells.cells.push_back({fixed(milliseconds(row->step), milliseconds(row->step) < 100 ? 1 : 0)});
+    cells.cells.push_back({fixed(tokens_per_second(*row), 0)});
+    cells.cells.push_back({fixed(100 * model_flops_utilization(*row, network), 0) + " %"});
+    cells.cells.push_back({row->fits ? fixed(gib(row->reserved), 1)
+                                     : "+" + fixed(gib(row->reserved - row->limit), 1) + " !"});
     rows.push_back(std::move(cells));
-  }
-  std::vector<std::size_t> sizes(rows.front().size(), 0);
-  for (const auto& row : rows)
-    for (std::size_t c = 0; c < row.size(); ++c) sizes[c] = std::max(sizes[c], row[c].size());
-  std::string text;
-  for (const auto& row : rows) {
-    for (std::size_t c = 0; c + 1 < row.size(); ++c)
-      text += std::string(sizes[c] - row[c].size(), ' ') + row[c] + "  ";
-    text += row.back() + "\n";
+    if (!chosen && row->fits)
+      lost += wrapped(mesh_text(row->run) + ": " + why_not(*row, answer.priced.front()),
+                      options.width, "  ", "      ");
   }
   const std::string of =
       std::to_string(question.devices) + (question.devices == 1 ? " device, " : " devices, ") +
       std::to_string(question.run.global_batch) + " sequences of " +
-      std::to_string(question.run.architecture.sequence) + " tokens a step; estimated; " +
-      (reduced ? "reduce: gradients over replicas, a rank's mean (exposed); " : "") +
-      "GiB: allocated on a device at most, and reserved by PyTorch's allocator (by a factor)" +
-      (outcomes.empty() ? "" : ", of " + fixed(gib(outcomes.front()->limit), 1)) + "; * chosen";
+      std::to_string(question.run.architecture.sequence) + " tokens a step; estimated" +
+      (outcomes.empty() ? "" : ", limit " + fixed(gib(outcomes.front()->limit), 1) + " GiB");
+  std::string legend = "each mesh with its best choices, the fastest first";
+  if (lacks) legend += "; then what does not fit, ! GiB over the limit";
+  legend += "; * chosen, mb samples a microbatch";
+  if (some([](const auto* row) { return row->run.recomputation != Recompute::None; }))
+    legend += ", +rec recomputes";
+  legend += "; reserved by PyTorch's allocator, by a factor";
   std::string counts = std::to_string(answer.candidates) +
                        " candidates: " + std::to_string(answer.priced.size()) + " priced, " +
                        std::to_string(answer.ruled_out) + " ruled out by their bounds, " +
@@ -140,10 +133,12 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
   if (answer.bound > Nanoseconds{0})
     counts += "; no mesh and schedule is below " + fixed(milliseconds(answer.bound), 1) +
               " ms, but where collectives are hidden (bound, not certified)";
-  if (outcomes.empty()) text.clear();
+  const std::size_t width = options.width;
+  std::string text = wrapped(of, width);
+  if (!outcomes.empty())
+    text += "\n" + grid_text(columns, rows, options.colour) + "\n" + wrapped(legend, width);
   if (answer.found()) text += "\n" + wrapped(step_parts(answer.priced.front()), width);
-  return text + (outcomes.empty() ? "" : "\n") + (lost.empty() ? "" : "why not\n" + lost + "\n") +
-         wrapped(of, width) +
+  return text + (lost.empty() ? "" : "\nwhy not\n" + lost) + "\n" +
          wrapped("how sure: " + to_string(error_of_meshes(network.device)), width, "", "    ") +
          wrapped(counts, width);
 }

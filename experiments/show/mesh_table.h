@@ -4,18 +4,19 @@
 #include <string>
 
 #include "planner/mesh/mesh_search.h"
+#include "plots/screen/table.h"
 
 namespace pfeife {
 
 /// The best mesh and the next few (each the best of its sizes), with why they lost; what was tried;
-/// the bound. All figures are estimated. At most `width` characters a line.
+/// the bound. All figures are estimated. Of the options, width and colour.
 std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
-                       const Network& network, std::size_t width);
+                       const Network& network, const ScreenOptions& options);
 
 /// Every mesh that was priced, a line each.
 std::string meshes_csv(const MeshAnswer& answer, const Network& network);
 
-/// "tp 4, pp 2, dp 2, mb 1, recompute full, zero 1": sizes above 1, and what else was chosen.
+/// "tp 4, pp 2, dp 2, mb 1 +rec full zero 1": sizes above 1, and what else was chosen.
 std::string mesh_text(const MeshRun& run);
 double gib(Bytes bytes);  ///< GiB
 double tokens_per_second(const MeshOutcome& outcome);

@@ -1,8 +1,10 @@
 // A config with `parallel`, as a user sees it: the table, the files, the pipeline that is planned.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <sstream>
 
 #include "tests/experiments/program.h"
@@ -67,7 +69,18 @@ TEST_F(ChosenMesh, IsTheFastestThatFitsAndIsWhatIsExportedAndPlanned) {
   EXPECT_EQ(best, rows.front());
   EXPECT_EQ(best.at("fits"), "1");
   EXPECT_THAT(outcome.out, ContainsRegex(" " + best.at("tp") + " +" + best.at("pp") + " +" +
-                                         best.at("dp") + " [^\n]*[*]\n"));
+                                         best.at("dp") + " [^\n]*[*] "));
+  // On 80 columns, a mesh a line: what does not fit says by how much, in the order of steps.
+  std::istringstream lines(outcome.out);
+  const std::regex row(R"( *\d+ +\d+ +\d+  mb .*?  +(\d+) .* \+\d+\.\d !)");
+  std::vector<int> steps;
+  std::smatch found;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 80u) << line;
+    if (std::regex_match(line, found, row)) steps.push_back(std::stoi(found[1]));
+  }
+  EXPECT_GT(steps.size(), 2u) << outcome.out;
+  EXPECT_TRUE(std::ranges::is_sorted(steps)) << outcome.out;
   // 128 sequences over dp replicas, one a microbatch.
   const int microbatches = 128 / std::stoi(best.at("dp"));
   const std::filesystem::path plan =
