@@ -131,6 +131,13 @@ double Row::top(const LaneItem& item, bool communication) const {
                        : compute_top + lane * compute_height;
 }
 
+static bool has_slices(const Trace& trace) {
+  return std::ranges::any_of(trace.events, [](const Event& event) {
+    const auto* action = std::get_if<Action>(&event.cell);
+    return action && action->microbatch && action->microbatch->slices > 1;
+  });
+}
+
 double letters(const TimelineLayout& layout, double usual) {
   return layout.column ? kColumnLetters : usual;
 }
@@ -143,6 +150,7 @@ static TimelineLayout stretched_layout(std::span<const Trace> traces,
   layout.width = std::max(kLeastWidth, options.width);
   layout.figures = options.width >= 480;
   layout.counts = options.counts;
+  layout.slices = std::ranges::any_of(traces, has_slices);
   if (options.column) layout.figures = false;
   layout.peak_right = layout.width - (options.column ? kColumnMargin : kMargin);
   const bool peaks = layout.figures && std::ranges::any_of(traces, has_memory);

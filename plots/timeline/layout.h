@@ -51,7 +51,8 @@ struct TimelineLayout {
   double legend_top = 0;
   bool figures = true;     ///< columns of them at the side
   bool column = false;     ///< for a paper: letters of one size
-  bool counts = false;     ///< memory is in microbatches
+  bool counts = false;     ///< memory is in microbatches, or slices of them
+  bool slices = false;     ///< microbatches are cut into them
   std::size_t shades = 1;  ///< largest number of stages on a rank
   TimeAxis axis;
   Bytes largest_peak{1};  ///< in whose unit all memory is written

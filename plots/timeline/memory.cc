@@ -63,7 +63,9 @@ void draw_strip(Svg& svg, const TimelineLayout& layout, const Panel& panel, Rank
 
 std::string heading(const TimelineLayout& layout, const Panel& panel,
                     const TimelineOptions& options, Bytes full) {
-  std::string text = std::string(layout.counts ? "microbatches in flight" : "memory") +
+  std::string text = std::string(!layout.counts  ? "memory"
+                                 : layout.slices ? "slices in flight"
+                                                 : "microbatches in flight") +
                      ", each strip from 0 to " + amount(layout, full);
   if (!options.memory_limits.empty()) {
     const Bytes limit = std::ranges::min(options.memory_limits);

@@ -115,7 +115,8 @@ void draw_head(Svg& svg, const TimelineLayout& layout, const Panel& panel) {
     Bytes peak;
     for (std::size_t r = 0; r < trace.ranks; ++r)
       peak = std::max(peak, peak_memory(trace, RankId{r}));
-    memory = layout.counts ? ", at most " + amount(layout, peak) + " microbatches in flight"
+    memory = layout.counts ? ", at most " + amount(layout, peak) +
+                                 (layout.slices ? " slices in flight" : " microbatches in flight")
                            : ", peak memory " + amount(layout, peak);
   }
   const double left = 14 + text_width(source, 13) * 1.06 + 10;
