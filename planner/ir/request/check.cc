@@ -439,6 +439,11 @@ RefusedWish::RefusedWish(std::string key, const std::string& message)
 
 void check(const Request& request) {
   if (request.mesh) check_mesh(request);
+  if (request.replicas.count > 1 && !request.plan.slices.empty())
+    refuse(
+        "plan.slices",
+        "what replicas reduce beside the last backward is known of whole microbatches only; leave "
+        "`parallel` or slices out");
   check_model(request);
   check_plan(request.plan);
   check_calibration(request);
