@@ -265,6 +265,8 @@ PromisingOrders promising_orders(const Problem& problem, const std::vector<Price
   std::mt19937_64 random(1);
   for (std::size_t s = 0; s < kStarts; ++s) {
     exchange(start, ranking);
+    if (options.progress)
+      options.progress(static_cast<double>(s + 1) / static_cast<double>(kStarts));
     for (std::size_t i = start.size(); i > 1; --i) std::swap(start[i - 1], start[random() % i]);
   }
   return {ranking.best(keep), false};

@@ -12,6 +12,7 @@ constexpr std::size_t kKept = 12;  ///< orders of the devices that are searched
 constexpr Finals kFinals{.short_ones = 4, .full = 1};
 constexpr std::size_t kNamingEffort = 30;  ///< of the search that names schedules to judge them by
 constexpr std::size_t kPlans = 3;          ///< schedules to judge them by
+constexpr double kNamed = 0.3;             ///< of the progress of that search and of judging
 
 /// Schedules to judge orders by: the best, and the best of each number of stages a rank if
 /// transfers hinder one another. Every rank has the largest limit: where the given order fits
@@ -43,9 +44,15 @@ BestDevices search_devices(const std::vector<Problem>& problems, const SearchOpt
                            const Searcher& searcher) {
   BestDevices result;
   Nanoseconds not_listed = kNothingFits;  // bound of the orders that are not among result.problems
+  // Of the whole progress, what the searcher says of a search that names schedules.
+  const double each = search_work(kNamingEffort) / most_device_work(problems.size(), options);
   for (std::size_t i = 0; i < problems.size(); ++i) {
-    const std::vector<Priced> plans = plans_to_judge_by(problems[i], options, searcher);
-    const PromisingOrders promising = promising_orders(problems[i], plans, kKept, options);
+    const double begin = static_cast<double>(i) * each;
+    const SearchOptions naming =
+        part_of(options, begin * (1 - kNamed), begin * (1 - kNamed) + kNamed);
+    const std::vector<Priced> plans = plans_to_judge_by(problems[i], naming, searcher);
+    const PromisingOrders promising = promising_orders(
+        problems[i], plans, kKept, part_of(options, begin + kNamed * each, begin + each));
     for (const std::vector<DeviceId>& order : promising.orders) {
       result.problems.push_back(with_devices(problems[i], order));
       result.origin.push_back(i);
