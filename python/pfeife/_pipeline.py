@@ -108,6 +108,7 @@ class Pipeline:
         self._summed = False
         self._timeout = timeout
         self._failed = ""
+        self._agreed = False  # on the first batch
         self._loss_type: torch.dtype | None = None
         self._forms: dict[Any, Any] = {}  # of returned values
         self._empty: list[str] = []  # parameters and buffers that were made on meta
@@ -367,6 +368,7 @@ class Pipeline:
         self._executor.action = "before the first action"
         with self._failing(lambda: str(self._executor.action)):
             self._filled()
+            self._same_batch(leaves)
             counts = self._counts(leaves, micro)
             with self.moment.kept(), self.cast():
                 loss = self._executor.run(row, micro, counts, training, after)
@@ -386,6 +388,20 @@ class Pipeline:
             if tensor.is_floating_point() and bool(full(tensor.detach()).isnan().all()):
                 raise ConfigError(f"{name} was made on meta and has no values: pipe.load_state_dict(state of the unsplit model) before")
         self._empty.clear()
+
+    def _same_batch(self, leaves: list[torch.Tensor]) -> None:
+        """Refuses a first batch that is not the same on all ranks: a stage's input would meet the labels of another."""
+        if self._agreed:
+            return
+        data = (leaf.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy() for leaf in leaves)
+        of_rank = self._messages.all([(tuple(leaf.shape), zlib.crc32(one)) for leaf, one in zip(leaves, data)])
+        for rank, seen in enumerate(of_rank):
+            if seen != of_rank[0]:
+                raise ConfigError(
+                    f"rank {rank} has another batch than rank 0: all ranks of a pipeline give the same whole batch. Shuffle with the "
+                    "same seed on all of them, and use a DistributedSampler over replicas alone"
+                )
+        self._agreed = True
 
     @contextlib.contextmanager
     def cast(self) -> Iterator[None]:

@@ -423,6 +423,18 @@ def loss_weight(context):
     return found
 
 
+def another_batch(context):
+    """Ranks whose loaders shuffle differently are told, in size or in values."""
+    found = {}
+    for name, batch in (("values", batch_of("skips", 8, context.rank)), ("size", batch_of("skips", 8 + context.rank, 0))):
+        try:
+            context.pipe("skips", "1f1b").step(*batch)
+            found[name] = 1.0
+        except pfeife.ConfigError as error:
+            found[name] = 0.0 if "rank 1 has another batch than rank 0" in str(error) else str(error)
+    return found
+
+
 def checked(context):
     """check() finds no difference, leaves all as it was, and finds one that is there; trace() has every action."""
     pipe = context.pipe("dropout_gpt", "zbv")
@@ -841,7 +853,7 @@ class Labels(nn.Module):
 
 
 ALSO = {
-    2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, checked, slower, runtime, except_last, on_torch, compiled)
+    2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, another_batch, checked, slower, runtime, except_last, on_torch, compiled)
     + ((from_a_module, outputs) if hasattr(pfeife, "capture") else ()),
     4: (replicas, sharded, refused, dies),
 }
