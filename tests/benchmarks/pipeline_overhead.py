@@ -1,7 +1,8 @@
 """What following a row costs: pfeife.Pipeline and torch.distributed.pipelining on the same schedule, in turn, in one run.
 
 Two Gloo ranks, four stages of one tiny product, so that nothing but bookkeeping, autograd and messages is left.
-Usage: PYTHONPATH=python pipeline_overhead.py [FAMILY [REPETITIONS]]; interleaved_1f1b and zb1p have a counterpart in torch.
+Usage: PYTHONPATH=python pipeline_overhead.py [FAMILY [REPETITIONS [MS]]]; interleaved_1f1b and zb1p have a counterpart in torch.
+MS: every F, B and I sleeps as long besides, as a card would compute: what part of it is the processor time of a step?
 """
 
 import os
@@ -21,6 +22,19 @@ import pipeline_ranks  # noqa: E402
 from pfeife._pipeline import Pipeline  # noqa: E402
 
 RANKS, STAGES, MICROBATCHES = 2, 4, 16
+wait_ms = float(sys.argv[3]) if len(sys.argv) > 3 else 0.0
+
+
+class Slow(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        time.sleep(wait_ms * 1e-3)
+        return x.clone()
+
+    @staticmethod
+    def backward(context, gradient):
+        time.sleep(wait_ms * 1e-3)
+        return gradient
 
 
 class Chain(nn.Module):
@@ -34,9 +48,16 @@ class Chain(nn.Module):
         return x.sum()
 
 
+class Then(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.forward = function
+
+
 def torchs(family, rank):
     chain = Chain()
-    stages = [PipelineStage(chain.parts[s], s, STAGES, torch.device("cpu")) for s in (rank, rank + RANKS)]
+    parts = [nn.Sequential(part, Then(Slow.apply)) if wait_ms else part for part in chain.parts]
+    stages = [PipelineStage(parts[s], s, STAGES, torch.device("cpu")) for s in (rank, rank + RANKS)]
     kind = {"interleaved_1f1b": ScheduleInterleaved1F1B, "zb1p": ScheduleInterleavedZeroBubble}[family]
     schedule = kind(stages, MICROBATCHES, loss_fn=lambda output, target: output.sum(), scale_grads=False)
     last = rank == RANKS - 1
@@ -48,7 +69,15 @@ def ours(family):
     x = torch.ones(4, 8)
     capture = pipeline_ranks.Captured(chain, (x,))
     plan = pipeline_ranks.planned(capture, family, RANKS, MICROBATCHES)
-    return lambda: Pipeline(capture, plan)
+
+    def make():
+        pipe = Pipeline(capture, plan)
+        do = pipe._executor._do
+        if wait_ms:
+            do.update({kind: lambda action, does=do[kind]: (time.sleep(wait_ms * 1e-3), does(action)) for kind in "FBI"})
+        return pipe
+
+    return make
 
 
 def main():
@@ -77,6 +106,9 @@ def main():
         for name, times in spent.items():
             best, middle = min(times), sorted(times)[len(times) // 2]
             print(f"{family} {name:7} {actions} actions: best {best / actions * 1e6:6.1f}, median {middle / actions * 1e6:6.1f} us CPU each")
+            if wait_ms:
+                waiting = wait_ms * 1e-3 * sum(one.kind in "FBI" for one in pipe._row)
+                print(f"  of {wait_ms:g} ms an F, B or I: best {min(times) / waiting:.2%}, median {middle / waiting:.2%}")
         print(f"ratio of the best {min(spent['pfeife']) / min(spent['torch']):.2f}")
     dist.barrier()
     os._exit(0)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures torch.distributed.pipelining and pfeife-run in one run: same model, schedule, processes and threads.
+"""Measures torch.distributed.pipelining, pfeife-run and pfeife.Pipeline in one run: same model, schedule, processes and threads.
 
-For each of nine cells (three sizes, three schedules) the two sides take turns, `--pairs` times; the figure is the median
-of the ratios of their step times, with the interval that the order statistics give. See README.md.
+For each of nine cells (three sizes, three schedules) the sides take turns, `--pairs` times; the figures are the medians
+of the ratios of their step times to torch's, with the interval that the order statistics give. See README.md.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -38,7 +39,7 @@ def missing() -> str:
 
 
 class TorchSide:
-    """Two processes that wait for requests."""
+    """Two processes that wait for requests, and run torch's runtime or pfeife.Pipeline."""
 
     def __init__(self, folder: Path):
         command = [sys.executable, str(HERE / "torch_side.py")]
@@ -54,9 +55,15 @@ class TorchSide:
             raise SystemExit("versus_torch: a torch process ended; see its message above")
         return [json.loads(answer) for answer in answers]
 
-    def step_time(self, hidden: int, schedule: str, steps: int) -> float:
-        answer = self.ask(what="measure", hidden=hidden, schedule=schedule, stages=SCHEDULES[schedule], warm=1, steps=steps)
+    def step_time(self, side: str, hidden: int, schedule: str, steps: int) -> float:
+        stages = SCHEDULES[schedule]
+        answer = self.ask(what="measure", side=side, hidden=hidden, schedule=schedule, stages=stages, warm=1, steps=steps)
         return statistics.median(answer[0]["steps"])
+
+    def difference(self, side: str, hidden: int, schedule: str, **more) -> float:
+        stages = SCHEDULES[schedule]
+        answers = self.ask(what="compare", side=side, hidden=hidden, schedule=schedule, stages=stages, **more)
+        return max(answer["difference"] for answer in answers)
 
     def close(self) -> None:
         for rank in self.ranks:
@@ -130,32 +137,41 @@ def interval(values: list[float]) -> tuple[float, float, float]:
     return ordered[k], ordered[n - 1 - k], 1 - 2 * sum(math.comb(n, i) for i in range(k + 1)) / 2**n
 
 
-def compare_gradients(ours: OurSide, torch_side: TorchSide, sizes: list[int]) -> bool:
+def compare_gradients(ours: OurSide, torch_side: TorchSide, sizes: list[int], with_pipeline: bool) -> bool:
     right = True
     print("gradients (largest |g - g0| / |g0| of a tensor, float64, against the unsplit model)")
     for hidden in sizes:
-        for name, stages in SCHEDULES.items():
-            answers = torch_side.ask(what="compare", hidden=hidden, stages=stages, csv=str(ours.schedule(name, for_torch=True)))
-            largest = max(answer["difference"] for answer in answers)
-            print(f"  hidden {hidden}, {name}: our schedule run by torch {largest:.1e}; run by pfeife-run: {ours.check(hidden, name)}", flush=True)
-            right = right and largest <= 1e-12
+        for name in SCHEDULES:
+            found = {"our schedule run by torch": torch_side.difference("torch", hidden, name, csv=str(ours.schedule(name, for_torch=True)))}
+            if with_pipeline:
+                found["run by pfeife.Pipeline"] = torch_side.difference("pipeline", hidden, name)
+            said = "; ".join(f"{what} {largest:.1e}" for what, largest in found.items())
+            print(f"  hidden {hidden}, {name}: {said}; run by pfeife-run: {ours.check(hidden, name)}", flush=True)
+            right = right and max(found.values()) <= 1e-12
     return right
 
 
-def compare_times(ours: OurSide, torch_side: TorchSide, sizes: list[int], pairs: int) -> None:
-    print(f"\nstep times (measured; {pairs} alternating pairs, 8 microbatches, 2 processes, 1 thread each)")
-    print("  hidden  schedule           torch, ms   ours, ms   ours/torch   interval of the median")
+def compare_times(ours: OurSide, torch_side: TorchSide, sizes: list[int], pairs: int, with_pipeline: bool) -> None:
+    sides = {"torch": partial(torch_side.step_time, "torch"), "pfeife-run": ours.step_time}
+    if with_pipeline:
+        sides["pfeife.Pipeline"] = partial(torch_side.step_time, "pipeline")
+    print(f"\nstep times (measured; {pairs} turns of each, 8 microbatches, 2 processes, 1 thread each), and over torch's with the "
+          "interval of the median")
     for hidden in sizes:
         for name in SCHEDULES:
-            theirs, own = [], []
+            times = {side: [] for side in sides}
             for pair in range(pairs):
-                turns = [(theirs, torch_side), (own, ours)]
-                for times, side in turns if pair % 2 == 0 else reversed(turns):
-                    times.append(side.step_time(hidden, name, STEPS[hidden]))
-            ratios = [a / b for a, b in zip(own, theirs)]
-            low, high, confidence = interval(ratios)
-            print(f"  {hidden:6}  {name:17} {statistics.median(theirs) * 1e3:10.2f} {statistics.median(own) * 1e3:10.2f}   "
-                  f"{statistics.median(ratios):10.3f}   {low:.3f} to {high:.3f} ({confidence * 100:.0f} %)", flush=True)
+                first = pair % len(sides)
+                for side in [*sides, *sides][first:first + len(sides)]:
+                    times[side].append(sides[side](hidden, name, STEPS[hidden]))
+            line = f"  {hidden:6}  {name:17}"
+            for side, own in times.items():
+                line += f"  {side} {statistics.median(own) * 1e3:.1f} ms"
+                if side != "torch":
+                    ratios = [a / b for a, b in zip(own, times["torch"])]
+                    low, high, confidence = interval(ratios)
+                    line += f" = {statistics.median(ratios):.2f} ({low:.2f} to {high:.2f}, {confidence * 100:.0f} %)"
+            print(line, flush=True)
 
 
 def main() -> int:
@@ -168,6 +184,9 @@ def main() -> int:
     if reason := missing():
         print(f"versus_torch: SKIPPED: {reason}; it needs a full torch 2.11 with numpy")
         return 0
+    with_pipeline = importlib.util.find_spec("pfeife") is not None
+    if not with_pipeline:
+        print(f"without pfeife.Pipeline: {sys.executable} has no pfeife (pip install .)")
     sizes = options.hidden or ([64] if options.quick else list(STEPS))
     pairs = options.pairs or (3 if options.quick else 10)
     if pairs < 1:
@@ -180,8 +199,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as meeting:
         torch_side = TorchSide(Path(meeting))
         try:
-            right = compare_gradients(ours, torch_side, sizes)
-            compare_times(ours, torch_side, sizes, pairs)
+            right = compare_gradients(ours, torch_side, sizes, with_pipeline)
+            compare_times(ours, torch_side, sizes, pairs, with_pipeline)
         finally:
             torch_side.close()
     return 0 if right else 4
