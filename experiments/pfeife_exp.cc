@@ -20,6 +20,7 @@
 #include "experiments/show/calibration.h"
 #include "experiments/show/comparison.h"
 #include "experiments/show/fewest_devices.h"
+#include "experiments/show/figure.h"
 #include "experiments/show/fits_table.h"
 #include "experiments/show/known_errors.h"
 #include "experiments/show/layer_list.h"
@@ -102,6 +103,7 @@ void print_help(const po::options_description& options) {
   std::cout
       << "Usage: pfeife-exp CONFIG.yaml [OPTION...]\n"
          "       pfeife-exp fits MODEL CLUSTER... [--devices 8,16,64] [--price 2.5]\n"
+         "       pfeife-exp figure RESULTS --x microbatches --y samples_per_s [--facet devices]\n"
          "       pfeife-exp export PLAN --for FRAMEWORK [--out FOLDER]\n"
          "       pfeife-exp view PLAN [TRACES...]\n"
          "       pfeife-exp compare PLAN TRACES...\n"
@@ -110,6 +112,7 @@ void print_help(const po::options_description& options) {
          "prints a table, and writes\n"
          "results/NAME/{results.csv, results.json, report.html} and a folder for each case.\n"
          "fits: does it fit, on how many of which, how fast, at what price (fits --help).\n"
+         "figure: a figure of a paper from results.csv (figure --help).\n"
          "export: a plan in the words of a framework, and what has no words there.\n"
          "view: one plan on the report's page, with traces of a run beside the prediction.\n"
          "compare: a plan beside torch.profiler's traces of a run of it, and why it was slower.\n"
@@ -440,6 +443,68 @@ int export_plan_folder(const std::vector<std::string>& arguments) {
   return 0;
 }
 
+/// `pfeife-exp figure RESULTS [OPTION...]`: the options are the keys of `figures` in a config.
+int make_figure(const std::vector<std::string>& arguments) {
+  po::options_description options("Options");
+  const auto option_of = [](std::string key) {
+    std::ranges::replace(key, '_', '-');
+    return key;
+  };
+  for (const auto& field : figure_fields().fields()) {
+    const std::string name = option_of(field.key), about = field.values + "; " + field.about;
+    if (field.values == flag().values)
+      options.add_options()(name.c_str(), field.about.c_str());
+    else
+      options.add_options()(
+          name.c_str(), po::value<std::vector<std::string>>()->value_name("VALUE"), about.c_str());
+  }
+  options.add_options()("out,o", po::value<std::string>()->value_name("FILE.svg"),
+                        "where to (default: beside the results)")("help", "print this, then stop");
+  const auto found = read_arguments(arguments, options, "results", "pfeife-exp figure");
+  if (found.contains("help")) {
+    std::cout << "Usage: pfeife-exp figure RESULTS --x NAME --y NAME [OPTION...]\n\n"
+                 "RESULTS: results.csv or its folder. Names are columns; of y also step, "
+                 "samples_per_s, tokens_per_s, of_1f1b,\nof_bound, bubble, memory. Prints where "
+                 "lines change places.\n\n"
+              << options;
+    return 0;
+  }
+  if (!found.contains("results"))
+    throw ConfigError({},
+                      "of which results? Usage: pfeife-exp figure RESULTS --x microbatches --y "
+                      "samples_per_s");
+  std::vector<YamlEntry> entries;
+  for (const auto& field : figure_fields().fields()) {
+    const std::string name = option_of(field.key);
+    if (!found.contains(name)) continue;
+    const SourceLocation flag_place{"--" + name, 0, 0};
+    if (field.values == flag().values) {
+      entries.push_back({field.key, yaml_scalar("true", flag_place), flag_place});
+      continue;
+    }
+    std::vector<YamlValue> values;
+    for (const std::string& text : found[name].as<std::vector<std::string>>())
+      values.push_back(yaml_scalar(text, {"--" + name + " " + text, 0, 0}));
+    if (values.size() > 1 && !field.takes_list)
+      throw ConfigError({"--" + name, 0, 0}, "is said twice");
+    const SourceLocation where = values.front().where;
+    entries.push_back(
+        {field.key, values.size() == 1 ? values.front() : yaml_sequence(values, where), where});
+  }
+  const YamlValue said = yaml_map(std::move(entries));
+  const FigureSettings settings = read_figure(YamlNode(said));
+  std::filesystem::path results = found["results"].as<std::string>();
+  if (std::filesystem::is_directory(results)) results /= "results.csv";
+  const std::filesystem::path svg = found.contains("out")
+                                        ? std::filesystem::path(found["out"].as<std::string>())
+                                        : results.parent_path() / (settings.file_stem() + ".svg");
+  if (svg.extension() != ".svg")
+    throw ConfigError({"--out " + svg.string(), 0, 0},
+                      "expected a file that ends in .svg; PDF and PGF lie beside it");
+  std::cout << write_figure(CsvTable::parse(read_text_file(results)), settings, svg);
+  return 0;
+}
+
 /// "8,16,64": numbers from 1 on.
 std::vector<std::int64_t> read_numbers(const std::string& option, const std::string& text) {
   std::vector<std::int64_t> numbers;
@@ -578,6 +643,8 @@ int run(int argc, char** argv) {
   if (argc > 1 && argv[1] == std::string_view("fits")) return answer_fits({argv + 2, argv + argc});
   if (argc > 1 && argv[1] == std::string_view("export"))
     return export_plan_folder({argv + 2, argv + argc});
+  if (argc > 1 && argv[1] == std::string_view("figure"))
+    return make_figure({argv + 2, argv + argc});
   if (argc > 1 && argv[1] == std::string_view("compare")) return compare({argv + 2, argv + argc});
   const auto started = std::chrono::steady_clock::now();
   std::optional<CommandLine> line = read_command_line(argc, argv);
@@ -618,6 +685,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   check_measurable(experiment, inputs);
+  check_figures(experiment);
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
   make_measured_inputs(experiment, inputs, line->sweep.force, line->sweep.quiet);
@@ -625,6 +693,8 @@ int run(int argc, char** argv) {
   hand_plans(experiment, inputs);
   const SweepResult result = sweep_watched(experiment, inputs, *line);
   if (!result.stopped) print_results(experiment, result, *line);
+  if (!result.stopped && line->sweep.shards == 1)
+    std::cout << write_figures(experiment, line->sweep.out);
   std::cout.flush();  // a log may take both: what follows does not break into the table
   for (const CaseRecord& record : result.cases)
     for (const std::string& failure : failures(record))

@@ -43,6 +43,9 @@ trap 'rm -rf "$folder"' EXIT
 "$program" generate 1f1b --ranks 2 --microbatches 2 >"$folder/s.csv"
 "$program" show "$folder/s.csv" --svg "$folder/s.svg" --width 3.3in --no-legend --title 'a & b'; check "width" 0 $?
 check "width" ' width="317"' "$(head -1 "$folder/s.svg")"
+"$program" show "$folder/s.csv" --svg "$folder/c.svg" --column --height 1in --pgf "$folder/c.pgf"; check "column" 0 $?
+check "column" ' width="317" height="96"' "$(head -1 "$folder/c.svg")"
+check "pgf" '\begin{pgfpicture}' "$(sed -n 2p "$folder/c.pgf")"
 check "title" 'a &amp; b' "$(cat "$folder/s.svg")"
 check "no legend" 0 "$(grep -c 'critical path' "$folder/s.svg")"
 check "no critical path" 0 "$("$program" show "$folder/s.csv" --svg "$folder/s.svg" --no-critical-path && grep -c 'critical path' "$folder/s.svg")"

@@ -87,7 +87,7 @@ std::string phase_svg(const PhaseDiagram& diagram, const FigureStyle& style) {
                              5 + 1.2 * style.font};
   const double left = edge + 1.5 * style.font, feet = 1.7 * style.font;
   const auto rows = static_cast<double>(panel_rows(diagram.panels.size(), right - left, style));
-  double height = 2 * style.font * static_cast<double>(diagram.y_words.size());
+  double height = 2.4 * style.font * static_cast<double>(diagram.y_words.size());
   if (style.height > 0)
     height = std::max(2 * style.font, (style.height - y - feet) / std::max(1.0, rows) -
                                           margins.top - margins.bottom);

@@ -245,7 +245,7 @@ def _places() -> dict[str, tuple[str, ...]]:
         if leaf and section in _SECTIONS:
             places.setdefault(leaf, (section, leaf))
     for key in _core.keys():
-        if "." not in key and key not in ("version", "cases", "model", "cluster", "measurement", "step_below"):
+        if "." not in key and key not in ("version", "cases", "model", "cluster", "measurement", "step_below", "figures"):
             places[key] = (key,)
     for key in _CASE_KEYS:
         places[key] = ("cases", key)

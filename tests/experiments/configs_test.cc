@@ -23,7 +23,7 @@ TEST_P(ShippedConfig, RunsReducedAndLeavesEveryFile) {
     GTEST_SKIP() << "measures; tests/measure runs it where pfeife-run is";
   // Enough devices that the models fit.
   const std::map<std::string, std::string> devices{
-      {"llama2_7b", "8"}, {"sdxl_unet", "8"}, {"zero_bubble", "8"}};
+      {"llama2_7b", "8"}, {"sdxl_unet", "8"}, {"zero_bubble", "8"}, {"zero_bubble_sweep", "8"}};
   const auto found = devices.find(GetParam());
   const bool forward = GetParam() == "forward";
   const std::string family = forward                             ? "forward"

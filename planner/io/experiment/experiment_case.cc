@@ -249,6 +249,11 @@ FieldList<Request> pipeline_fields(const ListContext& context) {
                      "cases' (`cases: {devices: [1, 2, 3, 4]}`), and why the next fewer do not "
                      "do",
                      [](const YamlNode&, Request&) {}, [](const Request&) { return YamlValue{}; }}
+          .by_default("none"),
+      Field<Request>{"figures", "a list of maps",
+                     "[figures of a paper](figures.md), drawn beside results.csv",
+                     [](const YamlNode&, Request&) {}, [](const Request&) { return YamlValue{}; },
+                     true, figure_fields().keys()}
           .by_default("none")};
 }
 
@@ -281,8 +286,8 @@ const FieldList<Request>& case_fields() {
 }
 
 const std::vector<std::string>& pipeline_keys() {
-  static const std::vector<std::string> keys{"plan",    "baselines", "simulation",
-                                             "engines", "select_by", "step_below"};
+  static const std::vector<std::string> keys{"plan",      "baselines",  "simulation", "engines",
+                                             "select_by", "step_below", "figures"};
   return keys;
 }
 

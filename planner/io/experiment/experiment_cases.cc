@@ -26,7 +26,8 @@ std::vector<SweptAxis> axes(const YamlNode& root) {
     const std::string first = key.substr(0, key.find_first_of(".["));
     const bool of_case = case_fields().find(key) != nullptr;
     const bool known = std::ranges::find(keys, first) != keys.end();
-    if (!of_case && (!known || first == "cases" || first == "version" || first == "step_below")) {
+    if (!of_case && (!known || first == "cases" || first == "version" || first == "step_below" ||
+                     first == "figures")) {
       std::vector<std::string> words = keys;
       words.insert(words.end(), {"devices", "microbatches"});
       const std::string nearest = nearest_spelling(key, words);
@@ -182,6 +183,8 @@ static Experiment experiment_of(const YamlDocument& document, const std::filesys
   document.root().check_version(1);
   check_sections(document.root(), sections(experiment_keys()));
   experiment.step_below = read_step_below(document.root());
+  if (const auto figures = document.root().find("figures"))
+    experiment.figures = read_figures(*figures);
   const std::vector<SweptAxis> product = axes(document.root());
   refuse_lists_outside_cases(document.root());
   std::size_t count = 1;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "planner/io/cluster/cluster_reader.h"
+#include "planner/io/experiment/figure_settings.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/model/profile.h"
 #include "planner/ir/request/check.h"
@@ -59,7 +60,8 @@ decltype(auto) with_places(const CaseConfig& config, const Work& work) {
 struct Experiment {
   std::string name;  ///< the file's stem, as folder_name() makes it
   std::vector<CaseConfig> cases;
-  std::optional<Nanoseconds> step_below;  ///< which case needs the fewest devices for that?
+  std::optional<Nanoseconds> step_below;     ///< which case needs the fewest devices for that?
+  std::vector<FigureSettings> figures = {};  ///< to be drawn of results.csv
 };
 
 /// What the words of a config may be, and what it needs to know of other files.

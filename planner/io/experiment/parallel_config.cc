@@ -214,6 +214,7 @@ std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,
   read_pipeline(root, folder, rules, request);
   with_places(request, [&] { check(request); });
   config.step_below = read_step_below(root);
+  if (const auto figures = root.find("figures")) config.figures = read_figures(*figures);
   std::vector<YamlEntry> rest;
   for (const std::string& key : pipeline_keys())
     if (const auto node = root.find(key)) rest.push_back({key, node->value(), {}});
@@ -231,7 +232,7 @@ Experiment pipeline_experiment(const ParallelConfig& config, const MeshRun& run,
   pipeline.cluster_set.clear();  // the files have the values
   pipeline.name = case_name({{"devices", std::to_string(pipeline.devices)},
                              {"microbatches", std::to_string(pipeline.microbatches)}});
-  return {config.name, {std::move(pipeline)}, config.step_below};
+  return {config.name, {std::move(pipeline)}, config.step_below, config.figures};
 }
 
 std::string pipeline_config(const ParallelConfig& config, const MeshRun& run) {

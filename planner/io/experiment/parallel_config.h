@@ -22,7 +22,8 @@ struct ParallelConfig {
   std::string name;                       ///< of the experiment, as read_experiment() has it
   CaseConfig asked;                       ///< with a mesh
   std::optional<Nanoseconds> step_below;  ///< as in Experiment
-  std::string architecture, hosts;        ///< texts of the two files, with replaced values
+  std::vector<FigureSettings> figures = {};
+  std::string architecture, hosts;  ///< texts of the two files, with replaced values
   YamlValue rest;  ///< keys of an experiment that are for the pipeline: plan, baselines, ...
 };
 

@@ -32,6 +32,7 @@ std::vector<std::pair<std::string, std::string>> reference_tables() {
       {"baselines", baseline_fields({}).rows("")},
       {"calibration", calibration_fields({}).rows("")},
       {"simulation", joined(simulation_fields().rows("simulation."), jitter_rows())},
+      {"figures", figure_fields().rows("")},
       {"measurement", measurement_fields(none).rows("measurement.")},
       {"mesh", joined(mesh_training_fields().rows("training.", mesh),
                       mesh_fields().rows("parallel.", mesh))},

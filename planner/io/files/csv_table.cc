@@ -111,6 +111,12 @@ void CsvTable::check_columns(const std::vector<std::string>& allowed) const {
   }
 }
 
+std::vector<std::string> CsvTable::columns() const {
+  std::vector<std::string> names;
+  for (const CsvCell& cell : header_) names.push_back(cell.text);
+  return names;
+}
+
 const CsvCell& CsvTable::at(std::size_t row, const std::string& column) const {
   const std::optional<std::size_t> index = index_of(column);
   if (!index) throw ConfigError(where(), "column '" + column + "' is missing");

@@ -26,6 +26,7 @@ class CsvTable {
 
   const SourceLocation& where() const { return header_.front().where; }
   std::size_t rows() const { return rows_.size(); }
+  std::vector<std::string> columns() const;
 
   /// ConfigError at a column that is not in `allowed`, with the nearest name.
   void check_columns(const std::vector<std::string>& allowed) const;

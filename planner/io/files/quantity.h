@@ -26,7 +26,7 @@ ParsedQuantity<BytesPerSecond> parse_bytes_per_second(std::string_view text);
 ParsedQuantity<Flops> parse_flops(std::string_view text);
 ParsedQuantity<FlopsPerSecond> parse_flops_per_second(std::string_view text);
 ParsedQuantity<Nanoseconds> parse_duration(std::string_view text);
-/// Of a drawing, in pixels of 1/96 inch: "3.3in", "84mm", "240pt".
+/// A length of a drawing, in pixels of 1/96 inch: "3.3in", "84mm", "240pt".
 ParsedQuantity<double> parse_length(std::string_view text);
 
 /// A plain decimal number, the whole text; nothing if it is not one, not finite or out of range.

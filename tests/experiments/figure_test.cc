@@ -1,0 +1,124 @@
+// Figures of results.csv: what is on which line, where lines change places, what is refused.
+#include "experiments/show/figure.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "experiments/show/crossovers.h"
+#include "experiments/show/figure_table.h"
+#include "planner/io/files/yaml_document.h"
+
+namespace pfeife {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+/// A row: N microbatches of 2 samples in `step` ms.
+std::string row(int microbatches, const std::string& plan, const std::string& family, int step,
+                bool fits = true) {
+  return "microbatches=" + std::to_string(microbatches) + "," + plan + ",,[zb_greedy]," + family +
+         ",4," + std::to_string(microbatches) + ",2," + std::to_string(step) + "," +
+         std::to_string(2000.0 * microbatches / step) + "," +
+         (plan == "planned" ? std::to_string(step - 10) : "") + ",1073741824," +
+         (fits ? "1" : "0") + "\n";
+}
+
+/// Steps of three lines over 8, 16 and 24 microbatches; zbv is faster than 1f1b from 24 on.
+CsvTable results() {
+  std::string text =
+      "case,plan,calibration,plan.families,family,devices,microbatches,microbatch_size,simulate_ms,"
+      "samples_per_s,lower_bound_ms,reserved_memory_bytes,feasible\n";
+  const int planned[] = {100, 180, 260}, zbv[] = {130, 210, 270}, plain[] = {120, 205, 290};
+  for (int i = 0; i < 3; ++i) {
+    const int n = 8 * (i + 1);
+    text += row(n, "planned", "zb_greedy", planned[i]);
+    text += row(n, "1f1b", "1f1b", plain[i]);
+    text += row(n, "zbv", "zbv", zbv[i]);
+    text += row(n, "gpipe", "gpipe", 50, false);
+  }
+  return CsvTable::parse({"results.csv", text});
+}
+
+FigureSettings settings(const std::string& yaml) {
+  return read_figure(YamlDocument::parse(yaml, "my.yaml").root());
+}
+
+TEST(Figures, SayWhoIsBestWhatFitsAndWhereLinesChangePlaces) {
+  const DrawnFigure figure =
+      draw_figure(results(), settings("{x: microbatches, y: samples_per_s}"));
+  EXPECT_THAT(figure.sentences, ElementsAre("best that fits: planned (zb_greedy)",
+                                            "zbv overtakes 1f1b between 16 and 24 microbatches"));
+  for (const char* said : {"samples/s, simulated", "does not fit", ">bound<", ">gpipe<"})
+    EXPECT_THAT(figure.svg, HasSubstr(said));
+}
+
+// 8 microbatches: 1F1B takes 120 ms, the plan 100, its bound is 90.
+TEST(Figures, RatiosAreOfTheCasesOwn1F1BAndBound) {
+  const FigureTable table(results());
+  const auto of = [&](const std::string& name) {
+    return table.figure(settings("{x: microbatches, y: " + name + "}"), "y").values;
+  };
+  EXPECT_NEAR(*of("of_1f1b")[0], 120, 0.01);
+  EXPECT_NEAR(*of("of_1f1b")[1], 100, 0.01);
+  EXPECT_NEAR(*of("of_bound")[0], 90, 0.01);
+  EXPECT_NEAR(*of("of_bound")[1], 75, 0.01);
+  EXPECT_NEAR(*of("step")[0], 100, 0.01);
+  EXPECT_NEAR(*of("memory")[0], 1, 1e-9);
+  EXPECT_NEAR(*of("tokens_per_s, tokens: 1000")[0], 160, 0.01);  // 160 samples/s of 1000
+}
+
+TEST(Figures, TheFrontHasWhatNoOtherBeatsInBoth) {
+  const DrawnFigure figure =
+      draw_figure(results(), settings("{kind: front, where: microbatches=8}"));
+  EXPECT_THAT(figure.sentences, ElementsAre("front (x, y): planned (zb_greedy) (1.0, 100.0)"));
+}
+
+TEST(Figures, APhaseDiagramCountsTheCellsOfTheFastestThatFits) {
+  const DrawnFigure figure =
+      draw_figure(results(), settings("{kind: phase, x: microbatches, y: devices}"));
+  EXPECT_EQ(figure.sentences.at(0), "fastest that fits: zb_greedy in 3 cells");
+}
+
+std::string refusal(const std::string& yaml) {
+  try {
+    draw_figure(results(), settings(yaml));
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Figures, UnknownNamesAreRefusedWithWhatThereIs) {
+  EXPECT_THAT(refusal("{x: microbatch, y: step}"),
+              testing::AllOf(HasSubstr("my.yaml:1:5: there is no column 'microbatch', did you mean "
+                                       "'microbatches'?"),
+                             HasSubstr("plan.families")));
+  EXPECT_THAT(refusal("{x: microbatches, y: samples}"),
+              testing::AllOf(HasSubstr("my.yaml:1:22"), HasSubstr("use one of step, samples_per_s"),
+                             Not(HasSubstr("plan.families"))));
+  EXPECT_THAT(refusal("{x: microbatches, y: step, where: devices=5}"),
+              HasSubstr("no row has devices '5'; there are 4"));
+  EXPECT_THAT(refusal("{x: microbatches, y: tokens_per_s}"), HasSubstr("the tokens of a sample"));
+  EXPECT_THAT(refusal("{x: microbatches}"), HasSubstr("which y?"));
+  EXPECT_THAT(refusal("{x: microbatches, y: step, width: 3}"),
+              HasSubstr("a number without a unit"));
+  EXPECT_THAT(refusal("{kind: phase, x: microbatches, y: devices, lines: plan}"),
+              HasSubstr("leave `lines` out"));
+}
+
+// One line is better at the left, then as good, then worse: they change places once.
+TEST(Crossovers, EqualPointsAndWhatDoesNotFitDoNotCount) {
+  Chart chart;
+  ChartPanel panel;
+  panel.lines = {{"a", plots::line_look(0), {{1, 3, true, ""}, {2, 4, true, ""}, {3, 5, true, ""}}},
+                 {"b", plots::line_look(1), {{1, 2, true, ""}, {2, 4, true, ""}, {3, 6, true, ""}}},
+                 {"c", plots::line_look(2), {{1, 9, false, ""}, {3, 1, true, ""}}}};
+  EXPECT_THAT(crossovers(chart, panel, {true, "GiB"}),
+              ElementsAre("b overtakes a between 1 and 3 GiB"));
+  EXPECT_EQ(leaders(chart, panel, {true, "GiB"}), "best that fits: a up to 2 GiB, b from 3 on");
+}
+
+}  // namespace
+}  // namespace pfeife
