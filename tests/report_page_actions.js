@@ -110,6 +110,14 @@ addEventListener("load", async () => {
     press("ArrowUp");
     check(first === 1 && timeline.focus.row.rank === 0 && document.querySelector(".said").textContent.includes("of rank 0"), "up is the rank above");
 
+    // What comes into sight without scrolling is drawn.
+    const board = document.querySelector(".board");
+    board.hidden = true;
+    await frame(), await frame();
+    const hidden = -frameOf().top;
+    check(timeline.band[0] <= Math.max(hidden, 0) && timeline.band[1] >= Math.min(hidden + innerHeight, timeline.layout.height), "rows in sight are drawn");
+    board.hidden = false;
+
     // What is under the pointer is said; what the page gives away can be read.
     canvas.dispatchEvent(new PointerEvent("pointermove", {clientX: frameOf().left + xOf((trace.start[late] + trace.end[late]) / 2), clientY: frameOf().top + row.y + 3, pointerId: 1}));
     check(/of rank 1/.test(document.querySelector(".tip").textContent) && /ms|µs/.test(document.querySelector(".tip").textContent), "the tip says " + document.querySelector(".tip").textContent);

@@ -88,15 +88,17 @@ function planView(box, tip) {
     if (canvas.width !== width || canvas.height !== height) canvas.width = width, canvas.height = height;
     canvas.style.height = layout.height + "px";
     pen.setTransform(dpr, 0, 0, dpr, 0, 0);
-    // Of many ranks what is far out of sight is drawn when it comes near.
+    // What is far out of sight is drawn when it comes near.
     const top = -canvas.getBoundingClientRect().top;
-    timeline.band = layout.height < 2000 ? [0, Infinity] : [top - 500, top + innerHeight + 500];
+    timeline.band = [top - 300, top + innerHeight + 300];
     drawTimeline(pen, layout, timeline.view, timeline.marked, timeline.colors ??= pageColors(), timeline.band);
   };
-  addEventListener("scroll", () => {
+  const moved = () => {
     const top = -canvas.getBoundingClientRect().top, {band, layout} = timeline;
     if (band && (Math.max(top, 0) < band[0] || Math.min(top + innerHeight, layout.height) > band[1])) redraw();
-  }, {passive: true});
+  };
+  addEventListener("scroll", moved, {passive: true});
+  new ResizeObserver(moved).observe(document.body);  // what stands above may get shorter
   /// What is seen now as an SVG of that width, for papers, slides and print.
   const drawing = (width, shown) => {
     const layout = layoutOf(timeline.panels, width, shown), svg = svgPen(layout.width, layout.height, document.createElement("canvas").getContext("2d"));
