@@ -12,10 +12,10 @@ fail() {
 }
 # pictures PAGE: the files that it shows, as paths of the repository.
 pictures() {
-  grep -oE '\]\([^)]*\.svg\)' "$1" | sed -E 's/^\]\((.*)\)$/\1/' | (cd "$(dirname "$1")" && xargs -r realpath -m --relative-to="$OLDPWD") | sort
+  grep -oE '(\]\(|src(set)?=")[^)"]*\.(svg|png)' "$1" | sed -E 's/^(\]\(|src(set)?=")//' | (cd "$(dirname "$1")" && xargs -r realpath -m --relative-to="$OLDPWD") | sort
 }
 shown=$(pictures $page)
-there=$(find plots experiments tests/benchmarks -name '*.svg' -not -path '*/build/*' | sort)
+there=$(find plots experiments tests/benchmarks \( -name '*.svg' -o -name '*.png' \) -not -path '*/build/*' | sort)
 [[ $shown == "$there" ]] || fail "$page and the pictures that there are differ:"$'\n'"$(diff <(echo "$shown") <(echo "$there"))"
 grep -q 'plots/make_gallery' $page && [[ -x plots/make_gallery ]] || fail "$page does not say how it is made"
 (($(pictures README.md | wc -l) >= 3)) || fail "README.md has fewer than three pictures"

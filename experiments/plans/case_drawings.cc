@@ -6,6 +6,8 @@
 #include "experiments/plans/case_record.h"
 #include "experiments/plans/layer_ribbon.h"
 #include "experiments/plans/plan_figures.h"
+#include "planner/io/experiment/experiment_config.h"
+#include "planner/ir/basics/decimals.h"
 #include "planner/ir/result/result_engine.h"
 #include "plots/report/packed.h"
 #include "plots/timeline/link_loads.h"
@@ -45,6 +47,36 @@ std::string timeline_of(const Evaluation& plan) {
                                            .memory_limits = plan.memory_limit});
 }
 
+/// "vit_g14 on a100_sxm4_40gb_x8: devices=4,microbatches=8".
+std::string title_of(const Request& config) {
+  const auto stem = [&](const char* key, const std::filesystem::path& file) {
+    return std::filesystem::path(file_name(config, key, file)).stem().string();
+  };
+  const std::string model = stem("model", config.model.file);
+  const std::string cluster = stem("cluster", config.cluster);
+  if (model.empty() || cluster.empty()) return config.name;
+  return model + " on " + cluster + (config.name == model ? "" : ": " + config.name);
+}
+
+/// What speed-ups are over, as in tables: 1f1b, or the first baseline with a time of the engine.
+const Evaluation* reference_of(const EvaluatedCase& evaluated, TraceSource engine) {
+  const Evaluation* reference = nullptr;
+  for (const Evaluation& baseline : evaluated.baselines)
+    if (baseline.possible() && baseline.trace_of(engine) != nullptr &&
+        (reference == nullptr || baseline.name == "1f1b"))
+      reference = &baseline;
+  return reference;
+}
+
+/// "1.36x of 1f1b"; nothing of the reference itself and of what another engine timed.
+std::string speed_up_text(const Trace& trace, TraceSource engine, const Evaluation* reference) {
+  if (reference == nullptr || trace.source != engine || step_time(trace).count() <= 0) return "";
+  const Trace& beside = *reference->trace_of(engine);
+  if (step_time(beside) == step_time(trace) && beside == trace) return "";
+  return fixed(seconds(step_time(beside)) / seconds(step_time(trace)), 2) + "\u00d7 of " +
+         reference->name;
+}
+
 }  // namespace
 
 std::vector<Trace> traces_of(const Evaluation& plan) {
@@ -77,6 +109,7 @@ CaseDrawings drawings_of(const EvaluatedCase& evaluated) {
   if (kept.empty()) return drawings;
   // The order of the screen's table: the plan, then what fits, the fastest first.
   const TraceSource engine = compared_engine(evaluated);
+  const Evaluation* const beside = reference_of(evaluated, engine);
   std::ranges::stable_sort(kept.begin() + 1, kept.end(), {}, [&](const Evaluation* plan) {
     const std::optional<Nanoseconds> time = time_of(row_of(*plan), engine);
     return std::tuple(!plan->fits(), !time, time);
@@ -89,10 +122,11 @@ CaseDrawings drawings_of(const EvaluatedCase& evaluated) {
     std::vector<const Trace*> drawn{plan->trace_of(engine)};
     if (engine != TraceSource::Measured) drawn.push_back(plan->trace_of(TraceSource::Measured));
     for (const Trace* trace : drawn)
-      if (trace != nullptr) plans.push_back({name, *trace, plan->fits()});
+      if (trace != nullptr)
+        plans.push_back({name, *trace, plan->fits(), speed_up_text(*trace, engine, beside)});
     memory.push_back({name, memory_of(*plan, evaluated.work), plan->memory_limit});
   }
-  PlansOptions options{.title = evaluated.config->name};
+  PlansOptions options{.title = title_of(*evaluated.config)};
   if (evaluated.answer.bound && engine != TraceSource::Measured)  // it is one on predictions
     options.bound = evaluated.answer.bound->time;
   drawings.plans = plans_svg(plans, options);

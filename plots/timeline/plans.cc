@@ -86,7 +86,11 @@ void draw_plan(Svg& svg, const TimelineLayout& layout, const Panel& panel,
   const double room = layout.plot_right - kMargin;
   const std::string name = shortened(plan.name, 12.5, room * 0.5);
   svg.text(kMargin, baseline, name, {.size = 12.5, .bold = true});
-  const double left = kMargin + text_width(name, 12.5) * 1.06 + 10;
+  double left = kMargin + text_width(name, 12.5) * 1.06 + 10;
+  if (!plan.speed_up.empty()) {
+    svg.text(left, baseline, plan.speed_up, {.size = 12.5, .bold = true});
+    left += text_width(plan.speed_up, 12.5) * 1.06 + 10;
+  }
   svg.text(left, baseline, shortened(facts, 11.5, layout.plot_right - left),
            {.size = 11.5, .color = plan.fits ? kInk : kAlarm});
   const double right = panel.scale.x(panel.end);
@@ -165,6 +169,11 @@ std::string plans_svg(std::span<const ComparedPlan> plans, const PlansOptions& o
       (layout.plot_right - layout.plot_left) / static_cast<double>(longest.count());
   layout.axis =
       time_axis(longest, static_cast<std::size_t>((layout.plot_right - layout.plot_left) / 70));
+  constexpr std::int64_t kMillisecond = 1'000'000;
+  if (longest.count() < 10'000 * kMillisecond && layout.axis.unit == "s") {  // as tables have them
+    layout.axis.unit = "ms";
+    layout.axis.unit_size = Nanoseconds{kMillisecond};
+  }
   for (const ComparedPlan& plan : plans) {
     layout.panels.push_back(open_panel(plan.trace));
     for (const auto& stages : layout.panels.back().stages)

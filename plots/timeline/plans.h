@@ -15,12 +15,13 @@ struct ComparedPlan {
   std::string name;  ///< "zb_greedy, V=3"
   Trace trace;
   bool fits = true;
+  std::string speed_up = {};  ///< "1.36x of 1f1b", beside the name; "" = not said
 };
 
 struct PlansOptions {
   std::string title;                 ///< "" = none
   std::optional<Nanoseconds> bound;  ///< of the first plan
-  int width = 1200;                  ///< pixels, at least 320
+  int width = 900;                   ///< pixels, at least 320
   bool legend = true;
 };
 

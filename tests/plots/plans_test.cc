@@ -69,6 +69,19 @@ TEST(Plans, TheBoundIsALineAtItsTime) {
   EXPECT_TRUE(by_class(parse_xml(plans_svg(two_plans(), {})), "bound").empty());
 }
 
+// Steps of 1.59 s are 1590 ms, as a table has them.
+TEST(Plans, SayTheirTimesInMillisecondsAndHowMuchFasterTheyAre) {
+  const Trace trace = example_trace({.forward = Nanoseconds{100'000'000},
+                                     .backward = Nanoseconds{200'000'000},
+                                     .transfer = Nanoseconds{10'000'000},
+                                     .optimizer = Nanoseconds{50'000'000}});
+  const std::vector<ComparedPlan> plans{{"fast", trace, true, "1.36x of 1f1b"}};
+  const std::string text = all_text(parse_xml(plans_svg(plans, {.title = "a model on a cluster"})));
+  EXPECT_THAT(text, HasSubstr("1590 ms"));
+  EXPECT_THAT(text, HasSubstr("1.36x of 1f1b"));
+  EXPECT_THAT(text, HasSubstr("a model on a cluster"));
+}
+
 TEST(Plans, TheLegendNamesWhatCanBeSeen) {
   std::vector<ComparedPlan> plans = two_plans();
   EXPECT_THAT(plans_svg(plans, {}), HasSubstr("optimizer"));
