@@ -82,11 +82,11 @@ double model_flops_utilization(const MeshOutcome& outcome, const Network& networ
 std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
                        const Network& network, const ScreenOptions& options) {
   const std::vector<const MeshOutcome*> outcomes = shown(answer);
-  const auto some = [&](const auto& is) { return std::ranges::any_of(outcomes, is); };
+  const auto any_shown = [&](const auto& is) { return std::ranges::any_of(outcomes, is); };
   const bool contexts =
-      some([](const MeshOutcome* row) { return row->run.mesh.size(Axis::Context) > 1; });
-  const bool experts = some([](const MeshOutcome* row) { return row->run.mesh.experts > 1; });
-  const bool lacks = some([](const MeshOutcome* row) { return !row->fits; });
+      any_shown([](const MeshOutcome* row) { return row->run.mesh.size(Axis::Context) > 1; });
+  const bool experts = any_shown([](const MeshOutcome* row) { return row->run.mesh.experts > 1; });
+  const bool lacks = any_shown([](const MeshOutcome* row) { return !row->fits; });
   std::vector<Axis> axes{Axis::Tensor};
   if (contexts) axes.push_back(Axis::Context);
   axes.insert(axes.end(), {Axis::Pipeline, Axis::Data});
@@ -122,7 +122,7 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
   std::string legend = "each mesh with its best choices, the fastest first";
   if (lacks) legend += "; then what does not fit, ! GiB over the limit";
   legend += "; * chosen, mb samples a microbatch";
-  if (some([](const auto* row) { return row->run.recomputation != Recompute::None; }))
+  if (any_shown([](const auto* row) { return row->run.recomputation != Recompute::None; }))
     legend += ", +rec recomputes";
   legend += "; reserved by PyTorch's allocator, by a factor";
   std::string counts = std::to_string(answer.candidates) +
