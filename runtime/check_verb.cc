@@ -6,6 +6,7 @@ namespace pfeife {
 
 int check_verb(CheckRequest request) {
   const Executable run = read_executable(request.what);
+  require_training(run);
   run.place(request.launch);
   return start_ranks(run.pipeline.all_ranks(), request.launch, [&](const RankSeat& seat) {
     const CheckReport report = check_pipeline(run.pipeline, seat.rank, run.source, run.rank,

@@ -11,6 +11,7 @@
 #include "runtime/check_verb.h"
 #include "runtime/device/machine.h"
 #include "runtime/doctor_verb.h"
+#include "runtime/evaluate_verb.h"
 #include "runtime/profile_verb.h"
 #include "runtime/train_verb.h"
 
@@ -204,6 +205,22 @@ int run_train(const Given& given, const std::vector<std::string>& arguments) {
        .defer_batch_norm = given.count("defer-batch-norm") > 0});
 }
 
+void describe_evaluate(Options& known) {
+  describe_plan(known);
+  known.add_options()(
+      "data", value<std::string>(),
+      "folder of .npy files named after the model's inputs; first dimension = samples")(
+      "resume", value<std::string>(),
+      "folder of checkpoints, of any plan of the same model: the parameters that are evaluated");
+}
+
+int run_evaluate(const Given& given, const std::vector<std::string>& arguments) {
+  return evaluate_verb({.what = plan_request(given),
+                        .launch = launch_options(given, arguments),
+                        .data = get<std::string>(given, "data", ""),
+                        .resume = get<std::string>(given, "resume", "")});
+}
+
 void describe_profile(Options& known) {
   describe_joining(known);
   known.add_options()("out", value<std::string>(),
@@ -275,6 +292,10 @@ constexpr Verb kVerbs[] = {
     {"train", "plan",
      "steps on data, with checkpoints; without: time, losses and trace on synthetic data",
      describe_train, run_train},
+    {"evaluate", "plan",
+     "loss over all samples of a folder, forward only: of a plan of training steps, or of one with "
+     "training.mode: forward",
+     describe_evaluate, run_evaluate},
     {"profile", "model", "what each node of a model costs on this machine", describe_profile,
      run_profile},
     {"doctor", "device",

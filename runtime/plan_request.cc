@@ -114,8 +114,9 @@ Executable executable_of_plan(const PlanRequest& request, RankOptions rank) {
   if (plan.training.precision == Precision::Bf16Amp) rank.autocast = at::kBFloat16;
   if (plan.training.precision == Precision::Fp16Amp)
     rank.autocast = at::kHalf, rank.loss_scale = LossScaleOptions{};
+  const bool trains = plan.training.mode == Mode::Train;
   if (const auto all = runnable_optimizers();
-      std::ranges::find(all, plan.training.optimizer) == all.end())
+      trains && std::ranges::find(all, plan.training.optimizer) == all.end())
     throw ConfigError({file.string()},
                       "the plan is for the optimizer " + to_string(plan.training.optimizer) +
                           ", which is priced but not run here; plan with sgd, momentum, adam or "
@@ -124,10 +125,21 @@ Executable executable_of_plan(const PlanRequest& request, RankOptions rank) {
   rank.optimizer.clip_norm = plan.clip_norm;
   std::vector<NodeId> cuts;
   for (const std::int32_t n : plan.cut_nodes) cuts.emplace_back(n);
-  Pipeline pipeline =
-      make_pipeline(graph_with_digest(model, plan, file), cuts, plan.schedule, plan.placement);
+  Pipeline pipeline = make_pipeline(graph_with_digest(model, plan, file), cuts, plan.schedule,
+                                    plan.placement, plan.training.mode);
   check_blocks(pipeline, rank.blocks, file);
   return {std::move(pipeline), WeightSource(model, rank.seed), rank, plan};
+}
+
+/// Rows without a plan say themselves what they are for.
+Mode mode_of(const Schedule& schedule) {
+  bool forward = true;
+  for (const auto& row : schedule.rows)
+    for (const Cell& cell : row)
+      for_each_action(cell, [&](const Action& action) {
+        forward = forward && (action.op == Op::Forward || is_transfer(action.op));
+      });
+  return forward ? Mode::Forward : Mode::Train;
 }
 
 Executable executable_of_parts(const PlanRequest& request, const RankOptions& rank) {
@@ -138,7 +150,7 @@ Executable executable_of_parts(const PlanRequest& request, const RankOptions& ra
   if (!placement) throw ConfigError({request.schedule}, "a stage is missing, or on two ranks");
   allow_tf32(false);
   return {make_pipeline(read_pt2(request.model, request.microbatch_size), node_list(request.cuts),
-                        schedule, *placement),
+                        schedule, *placement, mode_of(schedule)),
           WeightSource(request.model, rank.seed), rank, std::nullopt};
 }
 
@@ -225,6 +237,13 @@ void Executable::place(LaunchOptions& launch) const {
   else if (plan)
     launch.nccl.deadline = hang_deadline(plan->estimate);
   for (RunFact& fact : facts_of(*this)) launch.facts.push_back(std::move(fact));
+}
+
+void require_training(const Executable& run) {
+  if (run.pipeline.stages.mode == Mode::Forward)
+    throw ConfigError({"plan"},
+                      "has rows of F alone (training.mode: forward), which train nothing; run it "
+                      "with pfeife-run evaluate");
 }
 
 }  // namespace pfeife

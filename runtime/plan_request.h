@@ -45,4 +45,7 @@ struct Executable {
 /// remedy.
 Executable read_executable(const PlanRequest& request);
 
+/// Errors: ConfigError if the rows have F alone, of a verb that needs backwards.
+void require_training(const Executable& run);
+
 }  // namespace pfeife

@@ -96,10 +96,7 @@ std::filesystem::path checkpoint_for(const TrainRequest& request, const Training
   const std::filesystem::path found = newest_checkpoint(request.resume),
                               file = found / "checkpoint.json";
   const CheckpointInfo info = read_checkpoint_info(file);
-  if (info.model_digest != run.pipeline.graph.digest)
-    throw ConfigError({file.string()}, "is a checkpoint of another model (digest " +
-                                           info.model_digest.substr(0, 12) + ", this one has " +
-                                           run.pipeline.graph.digest.substr(0, 12) + ")");
+  require_model(file, info, run.pipeline.graph);
   if (info.optimizer != to_string(run.rank.optimizer.kind))
     throw ConfigError({file.string()}, "was trained with " + info.optimizer +
                                            ", now it would be continued with " +
@@ -216,6 +213,7 @@ void write_traces(const std::filesystem::path& folder, const std::vector<Trace>&
 int train_verb(TrainRequest request) {
   count_allocations();
   Executable run = read_executable(request.what);
+  require_training(run);
   set_update(request, run.rank);
   if (request.clip_norm && *request.clip_norm > 0) add_norm_reduction(run.pipeline);
   run.place(request.launch);

@@ -354,19 +354,23 @@ void RankPipeline::evaluate(const StepInputs& inputs) {
   prepare(inputs, evaluation_stages_);
   evaluation_shares_ = shares_of(inputs);
   for (auto& [s, stage] : evaluation_stages_) stage->begin(inputs, evaluation_shares_);
-  for (std::size_t i = 0; i < inputs.microbatches.size(); ++i) {
-    const MicrobatchId m{i};
-    for (const StageId s : own_) {
-      GraphStage& stage = *evaluation_stages_.at(s);
-      PerStage in;
-      for (const StageId from : stage.sources())
-        in.push_back(transport_.receive(pipeline_.placement.rank(from), tag(m, from, s)).tensors);
-      const PerStage out = stage.forward(m, in);
-      for (std::size_t d = 0; d < out.size(); ++d)
-        transport_.send(pipeline_.placement.rank(stage.destinations()[d]),
-                        tag(m, s, stage.destinations()[d]), out[d]);
-    }
-  }
+  const auto forward = [&](StageId s, MicrobatchId m) {
+    GraphStage& stage = *evaluation_stages_.at(s);
+    PerStage in;
+    for (const StageId from : stage.sources())
+      in.push_back(transport_.receive(pipeline_.placement.rank(from), tag(m, from, s)).tensors);
+    const PerStage out = stage.forward(m, in);
+    for (std::size_t d = 0; d < out.size(); ++d)
+      transport_.send(pipeline_.placement.rank(stage.destinations()[d]),
+                      tag(m, s, stage.destinations()[d]), out[d]);
+  };
+  for (std::size_t first = 0; first < inputs.microbatches.size(); first += pipeline_.microbatches)
+    for (const Cell& cell : pipeline_.schedule.rows[rank_.index()])
+      for_each_action(cell, [&](const Action& action) {
+        if (action.op != Op::Forward) return;
+        const MicrobatchId m{first + action.microbatch->index()};
+        if (m.index() < inputs.microbatches.size()) forward(action.stage, m);
+      });
 }
 
 std::vector<double> RankPipeline::losses() const { return losses_in(stages_); }

@@ -46,8 +46,9 @@ class RankPipeline {
   /// rank of one its share_of_replica(). ConfigError naming the input if one does not fit the
   /// model. RuntimeFault if the model names a loss weight and that of all microbatches is 0.
   std::vector<TaskRecord> step(const StepInputs& inputs);
-  /// Only the forwards, in evaluation mode: no dropout, no statistics, no gradients. Any time, any
-  /// number of microbatches; every rank must call it.
+  /// Only the forwards, in the order of the rank's row and in evaluation mode: no dropout, no
+  /// statistics, no gradients. Any time, any number of microbatches (more than the row has begin it
+  /// again); every rank must call it.
   void evaluate(const StepInputs& inputs);
 
   /// Losses of the last step by microbatch, if this rank makes them.

@@ -58,7 +58,7 @@ struct Pipeline {
 /// Cuts the graph and judges the schedule. A compute-only schedule is lowered here, a lowered one
 /// taken as it is. ConfigError with the judge's reasons if it is not right for the cut graph.
 Pipeline make_pipeline(Graph graph, std::span<const NodeId> cuts, const Schedule& schedule,
-                       const Placement& placement);
+                       const Placement& placement, Mode mode = Mode::Train);
 /// Rows with REDUCE_NORM, if they have none.
 void add_norm_reduction(Pipeline& pipeline);
 /// The unsplit model on one rank, its microbatches one after another, its backward autograd's own:

@@ -322,6 +322,14 @@ void load_checkpoint(const std::filesystem::path& checkpoint, const CheckpointIn
   own.updates() = info.updates;
 }
 
+void require_model(const std::filesystem::path& file, const CheckpointInfo& info,
+                   const Graph& graph) {
+  if (info.model_digest != graph.digest)
+    throw ConfigError({file.string()}, "is a checkpoint of another model (digest " +
+                                           info.model_digest.substr(0, 12) + ", this one has " +
+                                           graph.digest.substr(0, 12) + ")");
+}
+
 void remove_partial_checkpoints(const std::filesystem::path& folder) {
   std::error_code ignored;
   std::vector<std::filesystem::path> partial;

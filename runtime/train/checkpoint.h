@@ -31,6 +31,10 @@ std::filesystem::path newest_checkpoint(const std::filesystem::path& folder);
 void load_checkpoint(const std::filesystem::path& checkpoint, const CheckpointInfo& info,
                      const Pipeline& pipeline, Optimizer optimizer, RankPipeline& own);
 
+/// Errors: ConfigError naming `file` if the checkpoint is of another model.
+void require_model(const std::filesystem::path& file, const CheckpointInfo& info,
+                   const Graph& graph);
+
 /// Removes what an interrupted save has left in `folder`.
 void remove_partial_checkpoints(const std::filesystem::path& folder);
 

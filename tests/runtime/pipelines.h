@@ -45,7 +45,8 @@ struct Model {
   }
   Pipeline pipeline(const ScheduleSpec& spec) const {
     const Placement placement = placement_for(spec);
-    return make_pipeline(graph, even_cuts(placement.stages()), generate(spec), placement);
+    return make_pipeline(graph, even_cuts(placement.stages()), generate(spec), placement,
+                         family(spec.family).mode);
   }
   Pipeline unsplit(std::size_t microbatches) const { return unsplit_pipeline(graph, microbatches); }
 

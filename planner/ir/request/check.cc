@@ -295,7 +295,7 @@ void check_forward(const Request& request) {
   if (request.measure || !request.measurement.traces.empty())
     throw RefusedWish(
         "engines.measure",
-        "\"measure\" runs training steps; leave it out where training.mode is forward");
+        "\"measure\" runs training steps; leave it out, and run the plan with pfeife-run evaluate");
 }
 
 void check_selection(const Request& request) {
