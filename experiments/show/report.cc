@@ -20,11 +20,11 @@ std::string common(const Experiment& experiment, const Text& text) {
   return std::all_of(experiment.cases.begin(), experiment.cases.end(), same) ? first : "";
 }
 
-std::string model_of(const CaseConfig& config) {
+std::string model_words(const CaseConfig& config) {
   return std::filesystem::path(file_name(config, "model", config.model.file)).filename().string();
 }
 /// The cluster file and what is replaced in it, calibration apart.
-std::string cluster_of(const CaseConfig& config) {
+std::string cluster_words(const CaseConfig& config) {
   const std::filesystem::path named = file_name(config, "cluster", config.cluster);
   std::string text =
       config.cluster_measured ? "this machine's processors, as measured" : named.stem().string();
@@ -97,7 +97,8 @@ void add_traces(ReportInput& input, const std::filesystem::path& folder) {
 }  // namespace
 
 std::string experiment_summary(const Experiment& experiment, const std::vector<CaseRecord>& cases) {
-  const std::string model = common(experiment, model_of), cluster = common(experiment, cluster_of);
+  const std::string model = common(experiment, model_words),
+                    cluster = common(experiment, cluster_words);
   std::string text;
   for (const std::string& part :
        {model, cluster, common(experiment, precision_of), common(experiment, optimizer_of),
@@ -111,8 +112,8 @@ std::string experiment_report(const Experiment& experiment, const std::vector<Ca
   ReportInput input;
   input.title = experiment.name;
   const std::pair<const char*, std::string> facts[] = {
-      {"Model", common(experiment, model_of)},
-      {"Cluster", common(experiment, cluster_of)},
+      {"Model", common(experiment, model_words)},
+      {"Cluster", common(experiment, cluster_words)},
       {"Precision", common(experiment, precision_of)},
       {"Optimizer", common(experiment, optimizer_of)},
       {"Microbatch", samples_of(experiment, cases)},
@@ -124,9 +125,9 @@ std::string experiment_report(const Experiment& experiment, const std::vector<Ca
   input.cases = cases;
   add_traces(input, folder);
   for (const CaseConfig& config : experiment.cases)
-    if (std::ranges::find(input.clusters, cluster_of(config),
+    if (std::ranges::find(input.clusters, cluster_words(config),
                           &std::pair<std::string, Cluster>::first) == input.clusters.end())
-      input.clusters.emplace_back(cluster_of(config), inputs.as_calibrated(config));
+      input.clusters.emplace_back(cluster_words(config), inputs.as_calibrated(config));
   input.config = merged_config(experiment);
   return report_html(input);
 }

@@ -55,8 +55,8 @@ std::vector<ListRules> all_rules(bool one_stage_a_rank) {
   return rules;
 }
 std::span<const ListRules> grid(std::size_t stages_per_rank) {
-  static const std::vector<ListRules> one = all_rules(true), several = all_rules(false);
-  return stages_per_rank == 1 ? one : several;
+  static const std::vector<ListRules> without_depth = all_rules(true), whole = all_rules(false);
+  return stages_per_rank == 1 ? without_depth : whole;
 }
 
 class Finder {

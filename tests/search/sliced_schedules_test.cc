@@ -79,7 +79,7 @@ TEST(SlicedSchedules, OfThreeRanksFitAndAreNeverFasterThanTheFastestOfAllCuts) {
         search_set(3, 4, std::vector<std::size_t>{1, 2}, names, std::vector<std::size_t>{3, 4});
     const Answer answer = search(problem, {.keep = 20, .iterations = 20});
     EXPECT_EQ(answer.plans.empty(), answer.infeasible.has_value());
-    if (answer.infeasible) EXPECT_FALSE(answer.infeasible->proven);
+    EXPECT_FALSE(answer.infeasible && answer.infeasible->proven);
     for (const Priced& plan : answer.all) {
       EXPECT_GE(plan.estimate, fastest_by_all_cuts(problem, plan.spec));
       EXPECT_LE(answer.bound->time, plan.estimate);

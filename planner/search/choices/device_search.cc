@@ -44,7 +44,7 @@ BestDevices search_devices(const std::vector<Problem>& problems, const SearchOpt
                            const Searcher& searcher) {
   BestDevices result;
   Nanoseconds not_listed = kNothingFits;  // bound of the orders that are not among result.problems
-  // Of the whole progress, what the searcher says of a search that names schedules.
+  // The share of the progress that a search has which names schedules.
   const double each = search_work(kNamingEffort) / most_device_work(problems.size(), options);
   for (std::size_t i = 0; i < problems.size(); ++i) {
     const double begin = static_cast<double>(i) * each;
