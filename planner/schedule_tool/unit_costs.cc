@@ -117,8 +117,8 @@ StageCosts stage_costs_of(const UnitCosts& costs, std::size_t stages, std::size_
   if (slices == 1)
     return costs.mode == Mode::Forward ? without_backward(std::move(result)) : result;
   const double linear[] = {costs.linear};
-  result = with_slices(std::move(result), slice_ends(slices, SliceLengths::Equal, costs.linear),
-                       linear);
+  result =
+      with_slices(std::move(result), slice_ends(slices, SliceLengths::Equal, costs.linear), linear);
   return costs.mode == Mode::Forward ? without_backward(std::move(result)) : result;
 }
 

@@ -107,7 +107,7 @@ struct StageCosts {
     friend bool operator==(const Slice&, const Slice&) = default;
   };
   std::vector<Slice> slices = {};  ///< empty = microbatches are whole
-  Mode mode = Mode::Train;  ///< Forward: costs of F alone, and nothing is saved
+  Mode mode = Mode::Train;         ///< Forward: costs of F alone, and nothing is saved
 
   friend bool operator==(const StageCosts&, const StageCosts&) = default;
 };
