@@ -45,7 +45,7 @@ FigureSettings settings(const std::string& yaml) {
   return read_figure(YamlDocument::parse(yaml, "my.yaml").root());
 }
 
-TEST(Figures, SayWhoIsBestWhatFitsAndWhereLinesChangePlaces) {
+TEST(SweepFigures, SayWhoIsBestWhatFitsAndWhereLinesChangePlaces) {
   const DrawnFigure figure =
       draw_figure(results(), settings("{x: microbatches, y: samples_per_s}"));
   EXPECT_THAT(figure.sentences, ElementsAre("best that fits: planned (zb_greedy)",
@@ -55,7 +55,7 @@ TEST(Figures, SayWhoIsBestWhatFitsAndWhereLinesChangePlaces) {
 }
 
 // 8 microbatches: 1F1B takes 120 ms, the plan 100, its bound is 90.
-TEST(Figures, RatiosAreOfTheCasesOwn1F1BAndBound) {
+TEST(SweepFigures, RatiosAreOfTheCasesOwn1F1BAndBound) {
   const FigureTable table(results());
   const auto of = [&](const std::string& name) {
     return table.figure(settings("{x: microbatches, y: " + name + "}"), "y").values;
@@ -69,13 +69,13 @@ TEST(Figures, RatiosAreOfTheCasesOwn1F1BAndBound) {
   EXPECT_NEAR(*of("tokens_per_s, tokens: 1000")[0], 160, 0.01);  // 160 samples/s of 1000
 }
 
-TEST(Figures, TheFrontHasWhatNoOtherBeatsInBoth) {
+TEST(SweepFigures, TheFrontHasWhatNoOtherBeatsInBoth) {
   const DrawnFigure figure =
       draw_figure(results(), settings("{kind: front, where: microbatches=8}"));
   EXPECT_THAT(figure.sentences, ElementsAre("front (x, y): planned (zb_greedy) (1.0, 100.0)"));
 }
 
-TEST(Figures, APhaseDiagramCountsTheCellsOfTheFastestThatFits) {
+TEST(SweepFigures, APhaseDiagramCountsTheCellsOfTheFastestThatFits) {
   const DrawnFigure figure =
       draw_figure(results(), settings("{kind: phase, x: microbatches, y: devices}"));
   EXPECT_EQ(figure.sentences.at(0), "fastest that fits: zb_greedy in 3 cells");
@@ -90,7 +90,7 @@ std::string refusal(const std::string& yaml) {
   return "";
 }
 
-TEST(Figures, UnknownNamesAreRefusedWithWhatThereIs) {
+TEST(SweepFigures, UnknownNamesAreRefusedWithWhatThereIs) {
   EXPECT_THAT(refusal("{x: microbatch, y: step}"),
               testing::AllOf(HasSubstr("my.yaml:1:5: there is no column 'microbatch', did you mean "
                                        "'microbatches'?"),
