@@ -17,28 +17,24 @@
 #include "experiments/pfeife.h"
 #include "experiments/plans/fit.h"
 #include "experiments/show/accuracy.h"
-#include "experiments/show/calibration.h"
-#include "experiments/show/comparison.h"
 #include "experiments/show/fewest_devices.h"
 #include "experiments/show/figure.h"
 #include "experiments/show/fits_table.h"
 #include "experiments/show/known_errors.h"
 #include "experiments/show/layer_list.h"
 #include "experiments/show/mesh_table.h"
-#include "experiments/show/plan_page.h"
 #include "experiments/show/report.h"
 #include "experiments/sweep/chosen_mesh.h"
 #include "experiments/sweep/first_answer.h"
 #include "experiments/sweep/fits.h"
 #include "experiments/sweep/handed_plans.h"
 #include "experiments/sweep/sweep.h"
-#include "planner/io/experiment/allocator_conf.h"
+#include "experiments/verbs.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/command_line.h"
 #include "planner/io/files/open_file.h"
 #include "planner/io/files/quantity.h"
 #include "planner/io/files/terminal.h"
-#include "planner/io/model/training_yaml.h"
 #include "planner/ir/basics/grid.h"
 #include "planner/ir/basics/printable.h"
 #include "planner/ir/basics/run_main.h"
@@ -61,13 +57,6 @@ struct CommandLine {
   std::string fit;                        // a file of measured steps; "" = nothing is to be fitted
   std::vector<std::string> still_moving;  // cases whose plan may still be replaced
 };
-
-/// "a, b, c".
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
 
 po::options_description described_options() {
   po::options_description options("Options");
@@ -129,12 +118,6 @@ void read_shard(const std::string& text, SweepOptions& sweep) {
     throw ConfigError({"--shard " + text, 0, 0}, "expected I/N with 1 <= I <= N, for example 2/8");
   sweep.shard = static_cast<std::size_t>(*part) - 1;
   sweep.shards = static_cast<std::size_t>(*parts);
-}
-
-std::size_t read_jobs(int jobs) {
-  if (jobs < 1 || jobs > 1024)
-    throw ConfigError({"--jobs " + std::to_string(jobs), 0, 0}, "expected a number from 1 to 1024");
-  return static_cast<std::size_t>(jobs);
 }
 
 std::vector<std::string> read_columns(const std::string& text) {
@@ -342,257 +325,6 @@ SweepResult sweep_watched(Experiment& experiment, Inputs& inputs, CommandLine& l
   return result;
 }
 
-/// `pfeife-exp compare PLAN TRACES...`
-int compare(const std::vector<std::string>& arguments) {
-  if (arguments.size() < 2 || std::ranges::any_of(arguments, [](const std::string& word) {
-        return word.starts_with("--");
-      }))
-    throw ConfigError({},
-                      "which plan, and which traces? Usage: pfeife-exp compare PLAN TRACES...: "
-                      "plan.yaml or its folder, then a trace of each rank or a folder of them");
-  const std::vector<std::filesystem::path> traces(arguments.begin() + 1, arguments.end());
-  std::cout << comparison_text(compare_with_traces(arguments[0], traces), output_width());
-  return 0;
-}
-
-/// `pfeife-exp view PLAN [TRACES...] [--out FILE]`
-int view(const std::vector<std::string>& arguments) {
-  po::options_description options("Options");
-  options.add_options()("out,o", po::value<std::string>()->value_name("FILE"),
-                        "where to (default: view.html in the plan's folder)")(
-      "help", "print this, then stop");
-  const auto found = read_arguments(arguments, options, "files", "pfeife-exp view", true);
-  const std::vector<std::string> files = found.contains("files")
-                                             ? found["files"].as<std::vector<std::string>>()
-                                             : std::vector<std::string>{};
-  if (found.contains("help") || files.empty()) {
-    std::cout
-        << "Usage: pfeife-exp view PLAN [TRACES...] [--out FILE]\n\n"
-           "The report's page for one plan: plan.yaml or its folder, and the traces of a run, "
-           "a file a rank or a folder of\nthem. Prints where it is; open it in a browser.\n\n"
-        << options;
-    return found.contains("help") ? 0 : 2;
-  }
-  const std::filesystem::path plan = files.front();
-  const std::vector<std::filesystem::path> traces(files.begin() + 1, files.end());
-  const std::string page = plan_page(plan, traces);
-  const std::filesystem::path out =
-      found.contains("out") ? std::filesystem::path(found["out"].as<std::string>())
-                            : (is_folder(plan) ? plan : plan.parent_path()) / "view.html";
-  write_file(out, page);
-  std::cout << out.string() << "\n";
-  return 0;
-}
-
-/// `pfeife-exp calibrate PLAN TRACES... --out FOLDER`
-int calibrate(std::vector<std::string> arguments) {
-  std::filesystem::path out;
-  if (const auto option = std::ranges::find(arguments, "--out");
-      option != arguments.end() && option + 1 != arguments.end()) {
-    out = *(option + 1);
-    arguments.erase(option, option + 2);
-  }
-  if (out.empty() || arguments.size() < 2 ||
-      std::ranges::any_of(arguments,
-                          [](const std::string& word) { return word.starts_with("--"); }))
-    throw ConfigError({},
-                      "which plan, which traces, and where to? Usage: pfeife-exp calibrate PLAN "
-                      "TRACES... --out FOLDER: as compare; FOLDER gets profile.yaml, cluster.yaml");
-  const std::vector<std::filesystem::path> traces(arguments.begin() + 1, arguments.end());
-  const Calibrated calibrated = calibrate_by_traces(arguments[0], traces);
-  make_folder(out);
-  if (calibrated.profile) write_file(out / "profile.yaml", calibrated.profile->text);
-  if (!calibrated.cluster.empty()) write_file(out / "cluster.yaml", calibrated.cluster);
-  std::cout << calibration_text(calibrated, output_width()) << "\nin " << out.string() << ":"
-            << (calibrated.profile ? " profile.yaml" : "")
-            << (calibrated.cluster.empty() ? "" : " cluster.yaml") << "\n";
-  return 0;
-}
-
-/// `pfeife-exp export PLAN --for FRAMEWORK [--out FOLDER]`
-int export_plan_folder(const std::vector<std::string>& arguments) {
-  po::options_description options("Options");
-  options.add_options()("for", po::value<std::string>()->value_name("FRAMEWORK"),
-                        listed(export_names()).c_str())(
-      "out,o", po::value<std::string>()->value_name("FOLDER"),
-      "where to (default: the plan's folder)")("help", "print this, then stop");
-  const auto found = read_arguments(arguments, options, "plan", "pfeife-exp export");
-  if (found.contains("help")) {
-    std::cout << "Usage: pfeife-exp export PLAN --for FRAMEWORK [--out FOLDER]\n\n"
-                 "PLAN: plan.yaml or its folder. Prints what could not be carried over.\n\n"
-              << options;
-    return 0;
-  }
-  if (!found.contains("plan") || !found.contains("for"))
-    throw ConfigError({}, "which plan, and for what? Usage: pfeife-exp export PLAN --for " +
-                              listed(export_names()));
-  std::filesystem::path folder = found["plan"].as<std::string>();
-  if (!std::filesystem::is_directory(folder)) folder = folder.parent_path();
-  const std::filesystem::path out =
-      found.contains("out") ? std::filesystem::path(found["out"].as<std::string>()) : folder;
-  const Exported exported =
-      export_for(found["for"].as<std::string>(), load_plan(folder, {.threads = 1}));
-  make_folder(out);
-  for (const ExportedFile& file : exported.files) {
-    write_file(out / file.name, file.text);
-    std::cout << (out / file.name).string() << "\n";
-  }
-  if (!exported.lost.empty()) std::cout << "\nnot carried over\n";
-  for (const std::string& sentence : exported.lost)
-    std::cout << wrapped(sentence, output_width(), "  ", "    ");
-  return 0;
-}
-
-/// `pfeife-exp figure RESULTS [OPTION...]`: the options are the keys of `figures` in a config.
-int make_figure(const std::vector<std::string>& arguments) {
-  po::options_description options("Options");
-  const auto option_of = [](std::string key) {
-    std::ranges::replace(key, '_', '-');
-    return key;
-  };
-  for (const auto& field : figure_fields().fields()) {
-    const std::string name = option_of(field.key), about = field.values + "; " + field.about;
-    if (field.values == flag().values)
-      options.add_options()(name.c_str(), field.about.c_str());
-    else
-      options.add_options()(
-          name.c_str(), po::value<std::vector<std::string>>()->value_name("VALUE"), about.c_str());
-  }
-  options.add_options()("out,o", po::value<std::string>()->value_name("FILE.svg"),
-                        "where to (default: beside the results)")("help", "print this, then stop");
-  const auto found = read_arguments(arguments, options, "results", "pfeife-exp figure");
-  if (found.contains("help")) {
-    std::cout << "Usage: pfeife-exp figure RESULTS --x NAME --y NAME [OPTION...]\n\n"
-                 "RESULTS: results.csv or its folder. Names are columns; of y also step, "
-                 "samples_per_s, tokens_per_s, of_1f1b,\nof_bound, bubble, memory. Prints where "
-                 "lines change places.\n\n"
-              << options;
-    return 0;
-  }
-  if (!found.contains("results"))
-    throw ConfigError({},
-                      "of which results? Usage: pfeife-exp figure RESULTS --x microbatches --y "
-                      "samples_per_s");
-  std::vector<YamlEntry> entries;
-  for (const auto& field : figure_fields().fields()) {
-    const std::string name = option_of(field.key);
-    if (!found.contains(name)) continue;
-    const SourceLocation flag_place{"--" + name, 0, 0};
-    if (field.values == flag().values) {
-      entries.push_back({field.key, yaml_scalar("true", flag_place), flag_place});
-      continue;
-    }
-    std::vector<YamlValue> values;
-    for (const std::string& text : found[name].as<std::vector<std::string>>())
-      values.push_back(yaml_scalar(text, {"--" + name + " " + text, 0, 0}));
-    if (values.size() > 1 && !field.takes_list)
-      throw ConfigError({"--" + name, 0, 0}, "is said twice");
-    const SourceLocation where = values.front().where;
-    entries.push_back(
-        {field.key, values.size() == 1 ? values.front() : yaml_sequence(values, where), where});
-  }
-  const YamlValue said = yaml_map(std::move(entries));
-  const FigureSettings settings = read_figure(YamlNode(said));
-  std::filesystem::path results = found["results"].as<std::string>();
-  if (std::filesystem::is_directory(results)) results /= "results.csv";
-  const std::filesystem::path svg = found.contains("out")
-                                        ? std::filesystem::path(found["out"].as<std::string>())
-                                        : results.parent_path() / (settings.file_stem() + ".svg");
-  if (svg.extension() != ".svg")
-    throw ConfigError({"--out " + svg.string(), 0, 0},
-                      "expected a file that ends in .svg; PDF and PGF lie beside it");
-  std::cout << write_figure(CsvTable::parse(read_text_file(results)), settings, svg);
-  return 0;
-}
-
-/// "8,16,64": numbers from 1 on.
-std::vector<std::int64_t> read_numbers(const std::string& option, const std::string& text) {
-  std::vector<std::int64_t> numbers;
-  for (std::size_t begin = 0, end; begin <= text.size(); begin = end + 1) {
-    end = std::min(text.find(',', begin), text.size());
-    const auto number = parse_integer(text.substr(begin, end - begin));
-    if (!number || *number < 1 || *number > 1 << 20)
-      throw ConfigError({"--" + option + " " + text, 0, 0},
-                        "expected numbers from 1 on, such as 8,16,64");
-    numbers.push_back(*number);
-  }
-  return numbers;
-}
-
-std::vector<double> read_prices(const std::string& text) {
-  std::vector<double> prices;
-  for (std::size_t begin = 0, end; begin <= text.size(); begin = end + 1) {
-    end = std::min(text.find(',', begin), text.size());
-    const auto price = parse_number(text.substr(begin, end - begin));
-    if (!price || !(*price > 0) || !(*price < 1e9))
-      throw ConfigError({"--price " + text, 0, 0},
-                        "expected prices of a device-hour, such as 2.5 or 2.5,4");
-    prices.push_back(*price);
-  }
-  return prices;
-}
-
-/// `pfeife-exp fits MODEL CLUSTER... [OPTION...]`
-int answer_fits(const std::vector<std::string>& arguments) {
-  po::options_description options("Options");
-  options.add_options()("devices", po::value<std::string>()->value_name("8,16,64"),
-                        "numbers of devices (default: a host's)")(
-      "batch", po::value<std::int64_t>()->value_name("N"),
-      "sequences a step (default: 4 Mi tokens), or microbatches of an archive or table")(
-      "sequence", po::value<std::int64_t>()->value_name("N"),
-      "tokens of a sequence, which a config.json does not say")(
-      "optimizer", po::value<std::string>()->value_name("NAME")->default_value("adam"),
-      "its state is part of the memory")(
-      "alloc", po::value<std::string>()->value_name("CONF")->default_value(""),
-      "settings of PyTorch's allocator, as PYTORCH_ALLOC_CONF has them")(
-      "price", po::value<std::string>()->value_name("2.5,4"),
-      "of a device-hour, one or one a cluster")("csv", "the rows for programs")(
-      "jobs", po::value<int>()->value_name("N"), "threads (default: the number of cores)")(
-      "help", "print this, then stop");
-  const auto found = read_arguments(arguments, options, "names", "pfeife-exp fits", true);
-  const std::vector<std::string> names = found.contains("names")
-                                             ? found["names"].as<std::vector<std::string>>()
-                                             : std::vector<std::string>{};
-  if (found.contains("help")) {
-    std::cout
-        << "Usage: pfeife-exp fits MODEL CLUSTER... [OPTION...]\n\n"
-           "MODEL: a .pt2 archive, a layer table, an architecture or a config.json of Hugging "
-           "Face. CLUSTER: a file, or its\nname in configs/clusters. A row for each cluster "
-           "and number of devices.\n\n"
-        << options;
-    return 0;
-  }
-  if (names.size() < 2)
-    throw ConfigError({},
-                      "which model, which clusters? Usage: pfeife-exp fits MODEL CLUSTER... "
-                      "[--devices 8,16,64], for example: fits llama3_8b h100_sxm_hosts");
-  FitsQuestion question;
-  question.model = file_named(names.front(), "architectures");
-  for (std::size_t i = 1; i < names.size(); ++i)
-    question.clusters.push_back(file_named(names[i], "clusters"));
-  if (found.contains("devices"))
-    question.devices = read_numbers("devices", found["devices"].as<std::string>());
-  if (found.contains("batch")) question.batch = found["batch"].as<std::int64_t>();
-  if (found.contains("sequence")) question.sequence = found["sequence"].as<std::int64_t>();
-  if (found.contains("price")) question.prices = read_prices(found["price"].as<std::string>());
-  question.optimizer = optimizer_named(found["optimizer"].as<std::string>());
-  question.allocator = parse_allocator(found["alloc"].as<std::string>());
-  const std::size_t threads = found.contains("jobs")
-                                  ? read_jobs(found["jobs"].as<int>())
-                                  : std::max(1U, std::thread::hardware_concurrency());
-  const FitsAnswer answer = fits(question, threads, [](const FitRow& row) {
-    if (output_is_terminal()) std::cerr << row.cluster << ", " << row.devices << " done\n";
-  });
-  if (found.contains("csv"))
-    std::cout << fits_csv(answer.rows, answer.unit);
-  else
-    std::cout << wrapped(answer.what, output_width(), "", "  ") << "\n"
-              << fits_table(answer.rows, answer.unit, output_width());
-  const bool any =
-      std::ranges::any_of(answer.rows, [](const FitRow& row) { return row.lack.empty(); });
-  return any ? 0 : 3;
-}
-
 /// Chooses a mesh and prints why: the experiment of its pipeline; nothing if none fits.
 std::optional<Experiment> plan_mesh(const ParallelConfig& config, CommandLine& line,
                                     Inputs& inputs) {
@@ -637,15 +369,8 @@ int compare_devices(const std::vector<std::int64_t>& counts, CommandLine& line,
 }
 
 int run(int argc, char** argv) {
-  if (argc > 1 && argv[1] == std::string_view("calibrate"))
-    return calibrate({argv + 2, argv + argc});
-  if (argc > 1 && argv[1] == std::string_view("view")) return view({argv + 2, argv + argc});
-  if (argc > 1 && argv[1] == std::string_view("fits")) return answer_fits({argv + 2, argv + argc});
-  if (argc > 1 && argv[1] == std::string_view("export"))
-    return export_plan_folder({argv + 2, argv + argc});
-  if (argc > 1 && argv[1] == std::string_view("figure"))
-    return make_figure({argv + 2, argv + argc});
-  if (argc > 1 && argv[1] == std::string_view("compare")) return compare({argv + 2, argv + argc});
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  if (const auto code = run_verb(arguments)) return *code;
   const auto started = std::chrono::steady_clock::now();
   std::optional<CommandLine> line = read_command_line(argc, argv);
   if (!line) return 0;

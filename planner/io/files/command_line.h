@@ -1,4 +1,4 @@
-// Reading a command line with Boost.Program_options. For files with a main alone.
+// Reading a command line with Boost.Program_options. For the sources of programs alone.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -58,6 +58,20 @@ inline boost::program_options::variables_map read_arguments(
     throw ConfigError({}, std::string(error.what()) + "; see " + program + " --help");
   }
   return found;
+}
+
+/// "a, b, c".
+inline std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+/// Of --jobs. ConfigError if it is not from 1 to 1024.
+inline std::size_t read_jobs(int jobs) {
+  if (jobs < 1 || jobs > 1024)
+    throw ConfigError({"--jobs " + std::to_string(jobs), 0, 0}, "expected a number from 1 to 1024");
+  return static_cast<std::size_t>(jobs);
 }
 
 }  // namespace pfeife
