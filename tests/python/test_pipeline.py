@@ -28,9 +28,10 @@ def found(tmp_path_factory):
             folder = tmp_path_factory.mktemp(f"ranks{ranks}")
             program = Path(pipeline_ranks.__file__)
             done = subprocess.run([sys.executable, program, str(ranks), folder], stderr=subprocess.PIPE, text=True, env=os.environ)
-            assert done.returncode == 0, done.stderr
-            kept[ranks] = [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(ranks)]
-        return kept[ranks]
+            kept[ranks] = done, folder
+        done, folder = kept[ranks]
+        assert done.returncode == 0, done.stderr
+        return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(ranks)]
 
     return of
 

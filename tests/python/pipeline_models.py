@@ -1,0 +1,112 @@
+"""Small modules with what pipelines find hard, and batches for them: MODELS by name."""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Skips(nn.Module):
+    """Layers whose first value, and whose mask, pass over all the others; one layer is used three times."""
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.first = nn.Linear(width, width)
+        self.layers = nn.ModuleList([nn.Linear(width, width) for _ in range(8)])
+        self.frozen = nn.Linear(width, width).requires_grad_(False)
+        self.last = nn.Linear(width, 3)
+
+    def forward(self, x, y):
+        early = torch.tanh(self.first(x))
+        mask = (x > 0).to(x.dtype)
+        h = early
+        for layer in self.layers:
+            h = torch.tanh(layer(h))
+            h = h + torch.tanh(self.layers[1](self.frozen(h)))
+        return F.cross_entropy(self.last(h * mask + early), y)
+
+
+class TinyGPT(nn.Module):
+    """Attention, pieces of chunked values, and a head that is the embedding."""
+
+    def __init__(self, width=8, blocks=4, dropout=0.0):
+        super().__init__()
+        self.dropout = dropout
+        self.embedding, self.position = nn.Embedding(11, width), nn.Embedding(6, width)
+        self.blocks = nn.ModuleList(
+            nn.ModuleDict(
+                dict(
+                    before=nn.LayerNorm(width),
+                    qkv=nn.Linear(width, 3 * width),
+                    out=nn.Linear(width, width),
+                    between=nn.LayerNorm(width),
+                    up=nn.Linear(width, 4 * width),
+                    down=nn.Linear(2 * width, width),
+                )
+            )
+            for _ in range(blocks)
+        )
+        self.head = nn.Linear(width, 11, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, tokens, labels):
+        batch, length = tokens.shape
+        h = self.embedding(tokens) + self.position(torch.arange(length, device=tokens.device))
+        h = F.dropout(h, 0.0, self.training)  # draws nothing
+        for number, block in enumerate(self.blocks):
+            attention_dropout = self.dropout if self.training and number else 0.0  # the first draws nothing
+            q, k, v = block["qkv"](block["before"](h)).view(batch, length, 3, 2, -1).permute(2, 0, 3, 1, 4).unbind(0)
+            mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=attention_dropout)
+            h = h + F.dropout(block["out"](mixed.transpose(1, 2).reshape(batch, length, -1)), self.dropout, self.training)
+            left, right = block["up"](block["between"](h)).chunk(2, -1)
+            h = h + block["down"](F.gelu(left) * right)
+        return F.cross_entropy(self.head(h).flatten(0, 1), labels.flatten())
+
+
+class Convolutions(nn.Module):
+    """Batch norm with its statistics."""
+
+    def __init__(self, width=4, layers=6):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Conv2d(width if i else 1, width, 3, padding=1) for i in range(layers))
+        self.norms = nn.ModuleList(nn.BatchNorm2d(width) for _ in range(layers))
+        self.last = nn.Linear(width, 3)
+
+    def forward(self, x, y):
+        for layer, norm in zip(self.layers, self.norms):
+            x = F.relu(norm(layer(x)), inplace=True)
+        return F.cross_entropy(self.last(x.mean((2, 3))), y)
+
+
+class Chain(nn.Module):
+    """Residual blocks with dropout, one after the other."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(8))
+        self.last = nn.Linear(8, 3)
+
+    def forward(self, x, y):
+        for layer in self.layers:
+            x = x + F.dropout(torch.tanh(layer(x)), 0.2, self.training)
+        return F.cross_entropy(self.last(x), y)
+
+
+def skips(samples, generator):
+    return torch.randn(samples, 8, generator=generator, dtype=torch.float64), torch.randint(3, (samples,), generator=generator)
+
+
+def tokens(samples, generator):
+    return tuple(torch.randint(11, (samples, 6), generator=generator) for _ in range(2))
+
+
+def images(samples, generator):
+    return torch.randn(samples, 1, 4, 4, generator=generator, dtype=torch.float64), torch.randint(3, (samples,), generator=generator)
+
+
+MODELS = {
+    "skips": (Skips, skips),
+    "tied_gpt": (TinyGPT, tokens),
+    "batch_norm": (Convolutions, images),
+    "dropout_gpt": (lambda: TinyGPT(dropout=0.2), tokens),
+    "chain": (Chain, skips),
+}
