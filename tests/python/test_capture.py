@@ -294,6 +294,25 @@ def test_what_the_planner_refuses_has_its_line_too():
         pfeife.plan(SizedByValues(), torch.ones(8, 8), cluster="a100_sxm4_40gb_x8", devices=2, microbatches=2)
 
 
+class Contrasts(nn.Module):
+    """Every sample beside every other of its microbatch, as CLIP does."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        h = self.layer(x.reshape(4, 8))
+        return {"loss": F.cross_entropy(h @ h.T, torch.arange(4)), "embedding": h, "logits": h @ h.T}
+
+
+def test_values_that_compare_samples_of_a_microbatch_are_no_outputs():
+    capture = pfeife.capture(Contrasts(), torch.ones(8, 8), microbatches=2)
+    assert not capture.is_open
+    said = [note for note in capture.notes if note.startswith("pipe(): ")]
+    assert len(said) == 1 and "logits" in said[0] and "[4, 4]" in said[0]
+
+
 def test_a_batch_that_cannot_be_open_is_fixed():
     fixed = pfeife.capture(Reshapes(), torch.ones(8, 8), microbatches=2)
     assert not fixed.is_open and "sizes that hold for this batch size only" in fixed.notes[0]

@@ -75,7 +75,7 @@ class Outputs:
             is_there = isinstance(node, fx.Node) and (node in known or node not in behind and (node.op == "call_function" or node.name in own))
             joined = joins(node.meta["val"], microbatch) if is_there else ()
             if len(joined) > 1:
-                notes.append(f"pipe(): {shown(path)} is None: it compares samples of one microbatch, {list(node.meta['val'].shape)}")
+                notes.append(f"pipe(): {shown(path)} is None: samples may lie along several of its dimensions, {list(node.meta['val'].shape)}, as where it compares those of a microbatch")
             elif not is_there:
                 notes.append(f"pipe(): {shown(path)} is None: it needs weights that the loss does not need")
             self._nodes.append(node if is_there and len(joined) < 2 else None)
@@ -111,9 +111,9 @@ class Outputs:
 
 
 def joins(value: Any, microbatch: int) -> list[int]:
-    """The dimensions that samples lie along; none of a number for all samples."""
+    """The dimensions that samples may lie along; none of a number for all samples."""
     if not isinstance(value, torch.Tensor):
         return []
     if any(isinstance(size, torch.SymInt) for size in value.shape):
         return [d for d, size in enumerate(value.shape) if isinstance(size, torch.SymInt)]
-    return [next((d for d, size in enumerate(value.shape) if size == microbatch), 0)] if value.dim() else []
+    return ([d for d, size in enumerate(value.shape) if size == microbatch] or [0]) if value.dim() else []
