@@ -67,7 +67,7 @@ inline std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
-/// Of --jobs. ConfigError if it is not from 1 to 1024.
+/// The threads that --jobs asks for. ConfigError if it is not from 1 to 1024.
 inline std::size_t read_jobs(int jobs) {
   if (jobs < 1 || jobs > 1024)
     throw ConfigError({"--jobs " + std::to_string(jobs), 0, 0}, "expected a number from 1 to 1024");
