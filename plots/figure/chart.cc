@@ -257,13 +257,9 @@ std::vector<LegendItem> legend_of(const Chart& chart, const FigureStyle& style) 
 }  // namespace
 
 std::string chart_svg(const Chart& chart, const FigureStyle& style) {
-  const double width = style.width, edge = 0.35 * style.font, right = width - edge;
+  const double width = style.width, edge = frame_edge(style), right = width - edge;
   Svg svg;
-  double y = edge;
-  if (style.words && !chart.title.empty()) {
-    svg.text(edge, y + 1.2 * style.font, chart.title, {.size = 1.15 * style.font, .bold = true});
-    y += 2 * style.font;
-  }
+  double y = draw_frame_title(svg, chart.title, style);
   y = draw_chart_legend(svg, legend_of(chart, style), edge, right, y, style) + 0.5 * style.font;
 
   bool titles = false;
@@ -279,7 +275,7 @@ std::string chart_svg(const Chart& chart, const FigureStyle& style) {
                              5 + 1.2 * style.font};
   const double left = edge + title_room;
   const std::size_t rows = panel_rows(chart.panels.size(), right - left, style);
-  const double feet = 1.7 * style.font;  // the title of x
+  const double feet = x_title_height(style);
   double height = std::clamp(
       0.5 * (right - left) /
           std::ceil(static_cast<double>(chart.panels.size()) / static_cast<double>(rows)),
@@ -290,14 +286,7 @@ std::string chart_svg(const Chart& chart, const FigureStyle& style) {
   const auto rooms = panel_rooms(chart.panels.size(), left, right, y, height, margins, style);
   for (std::size_t i = 0; i < rooms.size(); ++i)
     draw_panel(svg, chart, chart.panels[i], rooms[i], style);
-  const double bottom = rooms.empty() ? y : rooms.back().bottom + margins.bottom;
-  if (!rooms.empty())
-    draw_turned(svg, chart.y_title, edge + style.font,
-                (rooms.front().top + rooms.back().bottom) / 2, style);
-  svg.text((left + margins.left + right) / 2, bottom + style.font, chart.x_title,
-           {.size = style.font, .anchor = Anchor::Middle});
-  y = bottom + feet;
-  if (style.words) y = draw_notes(svg, chart.notes, edge, right, y, style);
+  y = draw_frame_words(svg, {chart.x_title, chart.y_title, chart.notes}, rooms, margins, y, style);
   return svg.document(width, std::max<double>(style.height, y + edge),
                       chart.title.empty() ? chart.y_title + " over " + chart.x_title : chart.title);
 }

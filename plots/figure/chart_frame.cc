@@ -72,8 +72,8 @@ std::vector<PanelRoom> panel_rooms(std::size_t count, double left, double right,
   return rooms;
 }
 
-double draw_notes(Svg& svg, std::span<const std::string> notes, double left, double right,
-                  double top, const FigureStyle& style) {
+static double draw_notes(Svg& svg, std::span<const std::string> notes, double left, double right,
+                         double top, const FigureStyle& style) {
   const double line = 1.35 * style.font;
   double y = top;
   const auto write = [&](const std::string& text) {
@@ -96,12 +96,35 @@ double draw_notes(Svg& svg, std::span<const std::string> notes, double left, dou
   return y;
 }
 
-void draw_turned(Svg& svg, const std::string& text, double baseline, double middle,
-                 const FigureStyle& style) {
-  svg.open_group(" transform=\"rotate(-90 " + coordinate(baseline) + " " + coordinate(middle) +
-                 ")\"")
-      .text(baseline, middle, text, {.size = style.font, .anchor = Anchor::Middle})
-      .close_group();
+double frame_edge(const FigureStyle& style) { return 0.35 * style.font; }
+
+double x_title_height(const FigureStyle& style) { return 1.7 * style.font; }
+
+double draw_frame_title(Svg& svg, const std::string& title, const FigureStyle& style) {
+  const double edge = frame_edge(style);
+  if (!style.words || title.empty()) return edge;
+  svg.text(edge, edge + 1.2 * style.font, title, {.size = 1.15 * style.font, .bold = true});
+  return edge + 2 * style.font;
+}
+
+double draw_frame_words(Svg& svg, const FrameWords& words, std::span<const PanelRoom> rooms,
+                        const PanelMargins& margins, double top, const FigureStyle& style) {
+  const double edge = frame_edge(style), right = style.width - edge;
+  double bottom = top, panels_left = edge;
+  if (!rooms.empty()) {
+    panels_left = rooms.front().left;
+    bottom = rooms.back().bottom + margins.bottom;
+    const double baseline = edge + style.font;
+    const double middle = (rooms.front().top + rooms.back().bottom) / 2;
+    svg.open_group(" transform=\"rotate(-90 " + coordinate(baseline) + " " + coordinate(middle) +
+                   ")\"")
+        .text(baseline, middle, words.y_title, {.size = style.font, .anchor = Anchor::Middle})
+        .close_group();
+  }
+  svg.text((panels_left + right) / 2, bottom + style.font, words.x_title,
+           {.size = style.font, .anchor = Anchor::Middle});
+  const double end = bottom + x_title_height(style);
+  return style.words ? draw_notes(svg, words.notes, edge, right, end, style) : end;
 }
 
 void draw_limit(Svg& svg, double x1, double y1, double x2, double y2) {

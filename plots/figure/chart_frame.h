@@ -47,13 +47,21 @@ std::vector<PanelRoom> panel_rooms(std::size_t count, double left, double right,
 /// Rows that panel_rooms() makes.
 std::size_t panel_rows(std::size_t count, double width, const FigureStyle& style);
 
-/// The notes as lines of text within [left, right] from `top` on; returns where they end.
-double draw_notes(Svg& svg, std::span<const std::string> notes, double left, double right,
-                  double top, const FigureStyle& style);
-
-/// Words that stand upright left of the panels.
-void draw_turned(Svg& svg, const std::string& text, double baseline, double middle,
-                 const FigureStyle& style);
+/// What stands beside the panels of a figure.
+struct FrameWords {
+  const std::string &x_title, &y_title;
+  std::span<const std::string> notes;
+};
+/// Paper around a figure, in pixels.
+double frame_edge(const FigureStyle& style);
+/// Pixels that the title of x takes below the panels.
+double x_title_height(const FigureStyle& style);
+/// The title over a figure, where there are words; returns where it ends.
+double draw_frame_title(Svg& svg, const std::string& title, const FigureStyle& style);
+/// The titles of the axes around panels in `rooms`, and the notes below; returns where the figure
+/// ends. `top`: where it ends without panels.
+double draw_frame_words(Svg& svg, const FrameWords& words, std::span<const PanelRoom> rooms,
+                        const PanelMargins& margins, double top, const FigureStyle& style);
 
 /// A line at a memory limit: a halo of paper below, so that it is seen on any ground.
 void draw_limit(Svg& svg, double x1, double y1, double x2, double y2);

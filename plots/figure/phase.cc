@@ -51,13 +51,9 @@ void draw_phase_panel(Svg& svg, const PhaseDiagram& diagram, const PhasePanel& p
 }  // namespace
 
 std::string phase_svg(const PhaseDiagram& diagram, const FigureStyle& style) {
-  const double edge = 0.35 * style.font, right = style.width - edge;
+  const double edge = frame_edge(style), right = style.width - edge;
   Svg svg;
-  double y = edge;
-  if (style.words && !diagram.title.empty()) {
-    svg.text(edge, y + 1.2 * style.font, diagram.title, {.size = 1.15 * style.font, .bold = true});
-    y += 2 * style.font;
-  }
+  double y = draw_frame_title(svg, diagram.title, style);
   std::vector<LegendItem> items;
   bool titles = false, empty = false;
   for (const PhasePanel& panel : diagram.panels) {
@@ -85,7 +81,7 @@ std::string phase_svg(const PhaseDiagram& diagram, const FigureStyle& style) {
     labels = std::max(labels, text_width(word, style.font));
   const PanelMargins margins{labels + 6, 0.6 * style.font, (titles ? 1.5 : 0.4) * style.font,
                              5 + 1.2 * style.font};
-  const double left = edge + 1.5 * style.font, feet = 1.7 * style.font;
+  const double left = edge + 1.5 * style.font, feet = x_title_height(style);
   const auto rows = static_cast<double>(panel_rows(diagram.panels.size(), right - left, style));
   double height = 2.4 * style.font * static_cast<double>(diagram.y_words.size());
   if (style.height > 0)
@@ -94,14 +90,8 @@ std::string phase_svg(const PhaseDiagram& diagram, const FigureStyle& style) {
   const auto rooms = panel_rooms(diagram.panels.size(), left, right, y, height, margins, style);
   for (std::size_t i = 0; i < rooms.size(); ++i)
     draw_phase_panel(svg, diagram, diagram.panels[i], rooms[i], style);
-  const double bottom = rooms.empty() ? y : rooms.back().bottom + margins.bottom;
-  if (!rooms.empty())
-    draw_turned(svg, diagram.y_title, edge + style.font,
-                (rooms.front().top + rooms.back().bottom) / 2, style);
-  svg.text((left + margins.left + right) / 2, bottom + style.font, diagram.x_title,
-           {.size = style.font, .anchor = Anchor::Middle});
-  y = bottom + feet;
-  if (style.words) y = draw_notes(svg, diagram.notes, edge, right, y, style);
+  y = draw_frame_words(svg, {diagram.x_title, diagram.y_title, diagram.notes}, rooms, margins, y,
+                       style);
   return svg.document(style.width, std::max<double>(style.height, y + edge),
                       diagram.title.empty()
                           ? "the fastest over " + diagram.x_title + " and " + diagram.y_title
