@@ -96,7 +96,7 @@ const PAPER_COLORS = {paper: "#ffffff", ink: "#1b1f24", muted: "#57606a", rule: 
 /// "F12", or for two at once "F7 B3".
 function labelOf(trace, event, part = -1) {
   const look = trace.looks[trace.kind[event]].parts, micro = [trace.first[event], trace.second[event]];
-  const one = i => look[i].letter + (micro[i] >= 0 ? micro[i] : "");
+  const slices = trace.classes[trace.kind[event]].slices, one = i => look[i].letter + (micro[i] >= 0 ? micro[i] + slices[i] : "");
   return part >= 0 ? one(part) : look.map((_, i) => one(i)).join(" ");
 }
 

@@ -68,13 +68,14 @@ function samples(text) {
 const COMPUTE = 0, TRANSFER = 1, REDUCTION = 2, OPTIMIZER = 3;  // TaskKind
 
 /// Typed columns, an entry an event: start, end, launch, queued in ns; wait: the event it waited for, -1 = none.
+/// slices of a class, by action: ".1" where microbatches are cut, else "".
 /// rows [rank] {compute, sent}: events by start. shade of a class: 0 = the first stage of its rank, 1 = the last.
 function unpackTrace(packed) {
   const column = numbers(packed.event), count = column.length;
   const micro = numbers(packed.micro), time = numbers(packed.time), launches = numbers(packed.launch);
   const waits = numbers(packed.waits), which = numbers(packed.which), starts = numbers(packed.start);
   const classes = packed.classes.map(([text, kind, rank, peer, bytes, parties, parts]) =>
-    ({text, kind, rank, peer, bytes, parties, parts, marks: text.split("#").length - 1, events: [], micro: [],
+    ({text, kind, rank, peer, bytes, parties, parts, marks: text.split("#").length - 1, slices: (text.match(/#(\.\d+)?/g) ?? []).map(mark => mark.slice(1)), events: [], micro: [],
       time: 0, launch: 0, waits: 0, which: 0, shade: 0}));
   const trace = {
     source: packed.source, ranks: packed.ranks, classes, count,
@@ -130,7 +131,7 @@ function addRows(trace) {
   }
   for (const row of trace.rows)
     for (const key of ["compute", "sent"]) row[key] = Int32Array.from(row[key]).sort((a, b) => trace.start[a] - trace.start[b]);
-  trace.digits = String(trace.first.reduce((most, micro) => Math.max(most, micro), 0)).length;
+  trace.digits = String(trace.first.reduce((most, micro) => Math.max(most, micro), 0)).length + Math.max(0, ...trace.classes.flatMap(own => own.slices.map(slice => slice.length)));
   trace.length = trace.end.reduce((most, end) => Math.max(most, end), 0);
 }
 

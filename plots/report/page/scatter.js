@@ -80,7 +80,7 @@ function drawAxes(svg, x, y, xf, yf, box) {
   }
   const unit = axis => axis.unit ? ", " + axis.unit : "";
   if (box.right > 420) text(box.right, box.bottom + 34, "end", "drag to mark an area", {"font-size": 11});
-  text(box.left + (box.right - box.left) * 0.4, box.bottom + 34, "middle", xf.name + unit(x), {fill: "var(--ink)"});
+  text(box.left, box.bottom + 34, "start", xf.name + unit(x), {fill: "var(--ink)"});
   text(0, 0, "middle", yf.name + unit(y), {fill: "var(--ink)", transform: `translate(13 ${(box.top + box.bottom) / 2}) rotate(-90)`});
 }
 
