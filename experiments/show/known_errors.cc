@@ -82,8 +82,15 @@ std::string error_of(const Request& request) {
   if (request.model.format != ModelFormat::Pt2 || request.model.profile ||
       !request.calibration.empty())
     return "";
+  if (request.training.mode == Mode::Forward)
+    return "no published forward pass was compared with what is predicted so; a profile or a "
+           "calibration is surer";
   return to_string(error_of_pipelines(request.training.precision)) +
-         "; a profile or a calibration is surer";
+         "; a profile or a calibration is surer" +
+         (request.plan.slices.empty() ? ""
+                                      : "; that kernels reach less of a device's speed on short "
+                                        "slices is not modelled, so that slices seem better than "
+                                        "they are");
 }
 
 }  // namespace pfeife
