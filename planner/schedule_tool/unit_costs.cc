@@ -114,11 +114,11 @@ StageCosts stage_costs_of(const UnitCosts& costs, std::size_t stages, std::size_
     stage.optimizer = nanoseconds_from_ms(at(costs.optimizer, s, stages));
   }
   result.overlap_factor = costs.overlap;
-  if (slices == 1)
-    return costs.mode == Mode::Forward ? without_backward(std::move(result)) : result;
-  const double linear[] = {costs.linear};
-  result =
-      with_slices(std::move(result), slice_ends(slices, SliceLengths::Equal, costs.linear), linear);
+  if (slices > 1) {
+    const double linear[] = {costs.linear};
+    const std::vector<double> ends = slice_ends(slices, SliceLengths::Equal, costs.linear);
+    result = with_slices(std::move(result), ends, linear);
+  }
   return costs.mode == Mode::Forward ? without_backward(std::move(result)) : result;
 }
 

@@ -20,7 +20,7 @@ using Queue = c10::intrusive_ptr<WeightQueue>;
 
 /// Where a node's weight gradients wait (without a queue they do not) and where the stage keeps
 /// autocast's casts of its parameters (without, the operator casts them itself).
-struct Place {
+struct WaitingRoom {
   NodeId node;
   Queue queue;
   CastCache* casts = nullptr;
@@ -32,7 +32,7 @@ struct Place {
     return parameter ? Maybe(narrow(*parameter)) : parameter;
   }
 };
-inline void remember(AutogradContext* context, const Place& place) {
+inline void remember(AutogradContext* context, const WaitingRoom& place) {
   if (!place.queue) return;
   context->saved_data["queue"] = c10::IValue::make_capsule(place.queue);
   context->saved_data["node"] = place.node.value;

@@ -23,7 +23,7 @@ Tensor flattened(const Tensor& x) {
 /// y = x w^T + b. x [..., in], w [out, in], b [out].
 struct DeferredLinear : Function<DeferredLinear> {
   static Tensor forward(AutogradContext* c, const Tensor& x, const Tensor& w, const Maybe& b,
-                        const Place& place) {
+                        const WaitingRoom& place) {
     c->save_for_backward({x, w, b.value_or(Tensor())});
     remember(c, place);
     return at::linear(x, place.narrow(w), place.narrow(b));
@@ -43,7 +43,7 @@ struct DeferredLinear : Function<DeferredLinear> {
 /// y = x w (+ b). x [..., in], w [in, out], b broadcast to y.
 struct DeferredProduct : Function<DeferredProduct> {
   static Tensor forward(AutogradContext* c, const Tensor& x, const Tensor& w, const Maybe& b,
-                        const Place& place) {
+                        const WaitingRoom& place) {
     c->save_for_backward({x, w, b.value_or(Tensor())});
     remember(c, place);
     const Tensor matrix = place.narrow(w);
@@ -69,7 +69,7 @@ struct ConvolutionShape {
 /// x [batch, in, ...], w [out, in / groups, ...], b [out].
 struct DeferredConvolution : Function<DeferredConvolution> {
   static Tensor forward(AutogradContext* c, const Tensor& x, const Tensor& w, const Maybe& b,
-                        const ConvolutionShape& shape, const Place& place) {
+                        const ConvolutionShape& shape, const WaitingRoom& place) {
     c->save_for_backward({x, w, b.value_or(Tensor())});
     remember(c, place);
     c->saved_data["stride"] = shape.stride;
@@ -116,7 +116,7 @@ struct DeferredConvolution : Function<DeferredConvolution> {
 /// w [rows, width], indices of any shape.
 struct DeferredEmbedding : Function<DeferredEmbedding> {
   static Tensor forward(AutogradContext* c, const Tensor& w, const Tensor& indices,
-                        std::int64_t padding, bool by_frequency, const Place& place) {
+                        std::int64_t padding, bool by_frequency, const WaitingRoom& place) {
     c->save_for_backward({w, indices});
     remember(c, place);
     c->saved_data["padding"] = padding;
@@ -205,7 +205,7 @@ std::optional<Deferral> deferred_kind(const Graph& graph, const Node& node) {
 void call_deferred(const Deferral& how, NodeId node, torch::jit::Stack& stack, const Queue& queue,
                    CastCache* casts) {
   const auto& a = stack;
-  const Place place{node, queue, casts};
+  const WaitingRoom place{node, queue, casts};
   Tensor result;
   switch (how.kind) {
     case DeferredKind::Linear:

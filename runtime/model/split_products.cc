@@ -17,7 +17,8 @@ void add_through_views(const Tensor& w, const Tensor& gradient) {
 /// y = einsum(equation, {a, b}).
 struct DeferredEinsum : Function<DeferredEinsum> {
   static Tensor forward(AutogradContext* c, const Tensor& a, const Tensor& b,
-                        const std::string& equation, WaitingOperands waiting, const Place& place) {
+                        const std::string& equation, WaitingOperands waiting,
+                        const WaitingRoom& place) {
     c->save_for_backward({a, b});
     remember(c, place);
     c->saved_data["equation"] = equation;
@@ -46,7 +47,7 @@ struct DeferredEinsum : Function<DeferredEinsum> {
 /// x [rows, in], w [groups, in, out], ends [groups]: the rows before each end meet its matrix.
 struct DeferredGroupedProduct : Function<DeferredGroupedProduct> {
   static Tensor forward(AutogradContext* c, const Tensor& x, const Tensor& w, const Tensor& ends,
-                        bool waiting, const Place& place) {
+                        bool waiting, const WaitingRoom& place) {
     c->save_for_backward({x, w, ends});
     remember(c, place);
     c->saved_data["waiting"] = waiting;
@@ -111,7 +112,7 @@ GroupedWeight grouped_weight(const Graph& graph, const Node& node) {
 }
 
 at::Tensor deferred_einsum(const torch::jit::Stack& arguments, WaitingOperands waiting,
-                           const Place& place) {
+                           const WaitingRoom& place) {
   if (arguments[0].isTensor())
     return DeferredEinsum::apply(arguments[0].toTensor(), arguments[1].toTensor(),
                                  std::string(kBatchOfProducts), waiting, place);
@@ -121,7 +122,7 @@ at::Tensor deferred_einsum(const torch::jit::Stack& arguments, WaitingOperands w
 }
 
 at::Tensor deferred_grouped_product(const torch::jit::Stack& arguments, GroupedWeight weight,
-                                    const Place& place) {
+                                    const WaitingRoom& place) {
   const Tensor matrices = arguments[1].toTensor();
   const bool waiting = weight == GroupedWeight::Parameter || !matrices.is_leaf();
   return DeferredGroupedProduct::apply(arguments[0].toTensor(), matrices, arguments[2].toTensor(),

@@ -20,9 +20,9 @@ GroupedWeight grouped_weight(const Graph& graph, const Node& node);
 
 /// The operator called on the arguments of its schema.
 at::Tensor deferred_einsum(const torch::jit::Stack& arguments, WaitingOperands waiting,
-                           const deferring::Place& place);
+                           const deferring::WaitingRoom& place);
 /// The gradient of a view without history (made elsewhere) does not wait.
 at::Tensor deferred_grouped_product(const torch::jit::Stack& arguments, GroupedWeight weight,
-                                    const deferring::Place& place);
+                                    const deferring::WaitingRoom& place);
 
 }  // namespace pfeife

@@ -58,7 +58,7 @@ class LifeJudge {
       for (const auto& [place, op] :
            {std::pair{life.backward, 'B'}, {life.backward_input, 'I'}, {life.backward_weight, 'W'}})
         if (place)
-          findings_.add(*place, std::to_string(stage) + op + std::to_string(life.microbatch) +
+          findings_.add(*place, std::to_string(stage) + op + name_of(life) +
                                     " is of a backward pass; where training.mode is forward, rows "
                                     "have F alone");
   }
