@@ -5,6 +5,7 @@ addEventListener("load", async () => {
   const all = selector => [...document.querySelectorAll(selector)];
   const rows = () => all("table.plans tbody tr");
   const named = text => all("button").find(button => button.textContent.trim() === text);
+  while (!instrument) await frame();
   try {
     // The table sorts, the chips filter table and chart, an area of the chart leaves the plans in it.
     check(rows().length === PLANS.length && PLANS.length >= 18, "rows " + rows().length);

@@ -137,5 +137,13 @@ const unfold = () => {
 };
 addEventListener("hashchange", unfold);
 if (DATA.cases.length === 1) document.getElementById("case-0").open = true;
-const instrument = PLANS.length ? openInstrument(document.getElementById("instrument")) : null;
+// Headline and tables are painted before the instrument is built, which takes longer; paper has it, too.
+let instrument = null;
+const build = () => {
+  if (instrument || !PLANS.length) return;
+  instrument = openInstrument(document.getElementById("instrument"));
+  unfold();
+};
+requestAnimationFrame(() => setTimeout(build));
+addEventListener("beforeprint", build);
 unfold();
