@@ -62,7 +62,7 @@ void CachingAllocator::put(std::size_t piece) {
   Piece& p = pieces_[piece];
   p.free = true;
   FreeList& list = free_[p.pool];
-  const FreeList::value_type entry{p.size, p.address, piece};
+  const Free entry{p.size, p.address, piece};
   list.insert(std::ranges::lower_bound(list, entry), entry);
 }
 
@@ -70,7 +70,7 @@ void CachingAllocator::take(std::size_t piece) {
   Piece& p = pieces_[piece];
   p.free = false;
   FreeList& list = free_[p.pool];
-  list.erase(std::ranges::lower_bound(list, FreeList::value_type{p.size, p.address, piece}));
+  list.erase(std::ranges::lower_bound(list, Free{p.size, p.address, piece}));
 }
 
 /// The piece keeps `size` bytes; the rest is a new one behind it.
@@ -120,8 +120,7 @@ std::size_t CachingAllocator::room(std::size_t piece) const {
 /// The smallest block of at least `size` bytes.
 auto CachingAllocator::first_of(const FreeList& list, std::int64_t size)
     -> FreeList::const_iterator {
-  return std::ranges::lower_bound(
-      list, FreeList::value_type{size, std::numeric_limits<std::int64_t>::min(), 0});
+  return std::ranges::lower_bound(list, Free{size, std::numeric_limits<std::int64_t>::min(), 0});
 }
 
 std::optional<std::size_t> CachingAllocator::best_fit(Pool pool, std::int64_t size) {
@@ -129,10 +128,10 @@ std::optional<std::size_t> CachingAllocator::best_fit(Pool pool, std::int64_t si
   auto at = first_of(list, size);
   if (at == list.end()) return std::nullopt;
   if (settings_.expandable_segments)
-    for (auto next = std::next(at);
-         next != list.end() && room(std::get<2>(*next)) < room(std::get<2>(*at)); ++next)
+    for (auto next = std::next(at); next != list.end() && room(next->piece) < room(at->piece);
+         ++next)
       at = next;
-  const std::size_t piece = std::get<2>(*at);
+  const std::size_t piece = at->piece;
   const std::int64_t found = pieces_[piece].size;
   if (size < max_split() && found >= max_split()) return std::nullopt;
   if (size >= max_split() && found >= size + kLargeSegment) return std::nullopt;
@@ -209,13 +208,13 @@ bool CachingAllocator::release_oversize(Pool pool, std::int64_t size) {
   const std::int64_t needed = std::max(size, max_split());
   const auto enough = first_of(list, needed);
   if (enough != list.end()) {
-    release(std::get<2>(*enough));
+    release(enough->piece);
     return true;
   }
   std::int64_t released = 0;
-  while (released < needed && !list.empty() && std::get<0>(list.back()) >= max_split()) {
-    released += std::get<0>(list.back());
-    release(std::get<2>(list.back()));
+  while (released < needed && !list.empty() && list.back().size >= max_split()) {
+    released += list.back().size;
+    release(list.back().piece);
   }
   return released >= needed;
 }

@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -58,8 +57,13 @@ class CachingAllocator {
     bool free = false;
     bool mapped = true;  ///< else an address without memory: expandable segments alone
   };
-  using FreeList =
-      std::vector<std::tuple<std::int64_t, std::int64_t, std::size_t>>;  ///< size, address; sorted
+  /// Trivial, unlike a tuple: lists of thousands are moved as memory.
+  struct Free {
+    std::int64_t size = 0, address = 0;
+    std::size_t piece = 0;
+    friend auto operator<=>(const Free&, const Free&) = default;
+  };
+  using FreeList = std::vector<Free>;  ///< sorted
   /// Addresses of a pool with expandable segments.
   struct Range {
     std::int64_t begin = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory_resource>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
@@ -404,7 +405,8 @@ class Player {
   std::vector<std::vector<Crossing>> entering_, leaving_;  // [stage]
   std::vector<const LayerParameter*> mine_;
   std::vector<bool> has_gradient_;  // [parameter]
-  std::unordered_map<Key, Held, Hash> held_;
+  std::pmr::unsynchronized_pool_resource nodes_;
+  std::pmr::unordered_map<Key, Held, Hash> held_{&nodes_};
 };
 
 /// The recomputed blocks, those of whole stages included.
