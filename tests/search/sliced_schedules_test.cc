@@ -88,6 +88,40 @@ TEST(SlicedSchedules, OfThreeRanksFitAndAreNeverFasterThanTheFastestOfAllCuts) {
   }
 }
 
+// Seq1F1B's closed form, which equal stages and nearly free messages reach.
+TEST(SlicedSchedules, OfEqualLayersReachTheirBound) {
+  constexpr std::int64_t kForward = 240'000, kBackward = 480'000;  // ns of a layer, 16 a sequence
+  std::mt19937 random(17);
+  for (const std::size_t slices : {2, 3, 4, 8}) {
+    Layers layers = random_sequences(random, 8, 0);
+    layers.values.clear(), layers.parameters.clear(), layers.storages.clear();
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      if (l > 0) layers.values.push_back({.producer = LayerId{l - 1}, .consumers = {LayerId{l}}});
+      layers.sequence->attention[l] = 0.25;
+      for (LayerTimes& times : layers.layers[l].times)
+        times = {.forward = Nanoseconds{kForward},
+                 .backward_input = Nanoseconds{kBackward / 2},
+                 .backward_weight = Nanoseconds{kBackward / 2}};
+    }
+    const Cluster cluster = random_cluster(random, 4, false);
+    Problem problem{.layers = layers, .cluster = cluster, .schedules = {}};
+    for (std::size_t r = 0; r < 4; ++r) problem.device_of_rank.emplace_back(r);
+    problem.memory_limit.assign(4, Bytes{std::int64_t{1} << 40});
+    problem.schedules = {{.family = "seq1f1b",
+                          .ranks = 4,
+                          .microbatches = 8,
+                          .slices = slices,
+                          .slice_lengths = SliceLengths::EqualTime}};
+    const Answer answer = search(problem, {.keep = 1, .iterations = 20});
+    const std::int64_t stage = 2 * (kForward + kBackward);
+    const double step = static_cast<double>(8 * stage) +
+                        static_cast<double>(3 * stage) / static_cast<double>(slices);
+    EXPECT_NEAR(static_cast<double>(answer.bound->time.count()), step, 5000) << slices;
+    EXPECT_NEAR(static_cast<double>(answer.plans.front().estimate.count()), step, 5000) << slices;
+    EXPECT_LE(answer.bound->time, answer.plans.front().estimate);
+  }
+}
+
 TEST(SlicedSchedules, OfRecomputedStagesThereAreNone) {
   std::mt19937 random(13);
   const Layers layers = random_sequences(random, 5, 0);

@@ -55,6 +55,11 @@ void time_messages(const std::vector<StagePair>& whole, const Placement& placeme
 
 }  // namespace
 
+std::vector<double> slice_ends_of(const Layers& layers, std::size_t slices, SliceLengths lengths) {
+  return at_tokens(slice_ends(slices, lengths, 1 - attention_share(layers, 0, layers.size())),
+                   layers.sequence->tokens);
+}
+
 std::string not_sliced_because(const Layers& layers, std::size_t slices) {
   if (!layers.sequence)
     return layers.whole_because.empty()
@@ -77,9 +82,7 @@ StageCosts sliced_stage_costs(StageCosts whole, std::size_t slices, SliceLengths
   for (std::size_t s = 0; s < partition.stages(); ++s)
     linear.push_back(1 -
                      attention_share(layers, partition.begin(s), partition.end(s, layers.size())));
-  const std::vector<double> ends =
-      at_tokens(slice_ends(slices, lengths, 1 - attention_share(layers, 0, layers.size())),
-                layers.sequence->tokens);
+  const std::vector<double> ends = slice_ends_of(layers, slices, lengths);
   std::vector<Nanoseconds> overheads;  // [stage] of each action, whatever its length
   for (std::size_t s = 0; s < partition.stages(); ++s) {
     overheads.push_back(cluster.kind(placement.device(StageId{s})).stage_overhead);

@@ -1,6 +1,9 @@
 // What slices of a microbatch's sequence cost each stage of a partition.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
 #include "planner/ir/schedule/slice_costs.h"
@@ -15,6 +18,10 @@ namespace pfeife {
 StageCosts sliced_stage_costs(StageCosts whole, std::size_t slices, SliceLengths lengths,
                               const Layers& layers, const Partition& partition,
                               const Placement& placement, const Cluster& cluster);
+
+/// [slice] Where each slice of the sequence of all layers ends, as a share of it, at whole tokens
+/// where the layers know them; the last one is 1. The layers must have a Sequence.
+std::vector<double> slice_ends_of(const Layers& layers, std::size_t slices, SliceLengths lengths);
 
 /// Why the layers cannot be cut into so many slices; "" = they can.
 std::string not_sliced_because(const Layers& layers, std::size_t slices);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "planner/schedules/families.h"
+#include "planner/search/bound/slice_bound.h"
 #include "planner/search/bound/work_bound.h"
 #include "planner/search/joint/exact_descent.h"
 #include "planner/search/joint/joint_outcome.h"
@@ -98,10 +99,14 @@ class SlicedPlans {
   std::size_t most_;
 };
 
-/// What holds for all schedules of the problem: work alone bounds those with slices.
-void join_bound(const Problem& problem, std::size_t microbatches, Answer& outcome) {
+/// What holds for all schedules of the problem.
+void join_bound(const Problem& problem, const Problem& whole, Answer& outcome) {
   outcome.certificate.reset();
-  const Nanoseconds time{static_cast<std::int64_t>(shared_work_bound(problem, microbatches))};
+  double least = std::numeric_limits<double>::infinity();
+  for (const ScheduleSpec& spec : problem.schedules)
+    if (is_sliced(spec)) least = std::min(least, sliced_bound(problem, spec));
+  if (!whole.schedules.empty()) least = std::min(least, work_bound(whole));
+  const Nanoseconds time{static_cast<std::int64_t>(least)};
   if (outcome.plans.empty()) {
     outcome.bound.reset(), outcome.covered.clear();
     return;
@@ -155,7 +160,7 @@ Answer search_with_slices(const Problem& problem, const SearchOptions& options,
   note_closest(plans.closest, outcome.infeasible);
   if (outcome.infeasible) outcome.infeasible->proven = false;
   if (!outcome.plans.empty()) outcome.infeasible.reset();
-  join_bound(problem, sliced.front().microbatches, outcome);
+  join_bound(problem, whole, outcome);
   for (SearchStep& step : outcome.history)
     if (step.bound && outcome.bound) step.bound = std::min(*step.bound, outcome.bound->time);
   return outcome;

@@ -13,8 +13,7 @@ bool has_slices(const Problem& problem);
 /// that has slices is what takes least by evaluate(): on the best cuts of 1F1B (of `looped` with
 /// several stages a rank) for whole microbatches without a memory limit, those of the other
 /// schedules' plans, and cuts around these, of which SearchOptions::iterations says how many. They
-/// recompute nothing. Their bound is shared_work_bound(), which holds for slices as their work adds
-/// up to that of the microbatch; no certificate.
+/// recompute nothing. The bound is that of sliced_bound() and of work_bound(); no certificate.
 Answer search_with_slices(const Problem& problem, const SearchOptions& options,
                           const SearchFunction& search);
 
