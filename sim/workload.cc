@@ -137,6 +137,7 @@ Trace trace_of(const DependencyGraph& graph, std::span<const std::int64_t> ends,
     }
     trace.events.push_back(std::move(event));
   }
+  start_reloads_late(trace, graph);
   return trace;
 }
 

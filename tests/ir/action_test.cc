@@ -35,6 +35,8 @@ TEST(ActionText, EveryKindIsWrittenAsItIsRead) {
                            "3SKIP_RECV_F0<0",
                            "3SKIP_SEND_B7>0",
                            "0SKIP_RECV_B7<3",
+                           "3OFFLOAD2",
+                           "3RELOAD2",
                            "2UNSHARD",
                            "2RESHARD",
                            "2REDUCE_GRAD",

@@ -52,6 +52,11 @@ void add_cases(const ScheduleSpec& spec, std::mt19937& random, const Cluster& cl
   StageCosts costs =
       testing::random_costs(random, spec.stages(), random() % 2 == 0, random() % 2 == 0);
   const Placement placement = placement_for(spec);
+  for (StageCost& stage : costs.stages) {
+    if (spec.slices > 1 || cases.size() % 3 > 0) break;
+    stage.offloaded = Bytes{1}, stage.offload = stage.forward / 2, stage.reload = stage.forward;
+    costs.one_copy_engine = cases.size() % 2 == 0;
+  }
   if (links == Links::Shared) testing::take_times_from(cluster, placement, costs);
   const Schedule lowered = lower(generate(spec), costs, placement);
   for (const Semantics semantics : {Semantics{Queues::None, links}, Semantics{Queues::Edge, links},

@@ -59,6 +59,10 @@ class Machine {
     return std::holds_alternative<Overlap>(c) ||
            (a && (is_compute(a->op) || a->op == Op::OptimizerStep));
   }
+  const Action* copy_at(const Stand& at) const {
+    const auto* a = std::get_if<Action>(&cell(at));
+    return a && is_copy(a->op) ? a : nullptr;
+  }
   bool holds_rank(const Stand& at) const {
     if (computes(cell(at))) return true;
     const auto* a = std::get_if<Action>(&cell(at));
@@ -82,6 +86,11 @@ class Machine {
   // --- issuing: everything finds its queue before time starts
   void issue(Stand at) {
     if (computes(cell(at))) all_.insert(at);
+    if (const Action* copy = copy_at(at)) {
+      all_.insert(at);
+      copied_[{copy->stage, *copy->microbatch}].insert(copy->op);
+      engines_[{at.rank, copy->op == Op::Reload && !costs_.one_copy_engine}].push_back(at);
+    }
     for_each_action(cell(at), [&](const Action& a) {
       if (a.op == Op::Backward || a.op == Op::BackwardWeight)
         gradients_[a.stage].insert(
@@ -136,6 +145,8 @@ class Machine {
     for (std::size_t r = 0; r < schedule_.ranks(); ++r) any |= start_cell(r);
     for (const auto& [parcel, ends] : posted_) any |= start_transfer(parcel, ends);
     for (const auto& [group, parties] : reductions_) any |= start_reduction(group, parties);
+    for (const auto& [engine, queue] : engines_)
+      if (!queue.empty()) any |= start_copy(queue.front());
     return any;
   }
   bool end_something() {
@@ -191,6 +202,10 @@ class Machine {
     const MicrobatchId m = *a.microbatch;
     if (a.op == Op::BackwardWeight) return computed_.contains({a.stage, m, Op::BackwardInput});
     if (a.op != Op::Forward && !computed_.contains({a.stage, m, Op::Forward})) return false;
+    const auto copies = copied_.find({a.stage, m});
+    if (makes_input_gradient(a.op) && copies != copied_.end() &&
+        copies->second.contains(Op::Reload) && !computed_.contains({a.stage, m, Op::Reload}))
+      return false;
     return std::ranges::all_of(costs_.pairs, [&](const StagePair& pair) {
       if (a.op == Op::Forward)
         return pair.to != a.stage ||
@@ -203,6 +218,11 @@ class Machine {
   void finish(const Stand& item) {
     const auto* action = std::get_if<Action>(&cell(item));
     if (action && action->op == Op::Send) return finish_transfer(parcel_of(*action));
+    if (action && is_copy(action->op)) {
+      computed_.insert({action->stage, *action->microbatch, action->op});
+      for (auto& [engine, queue] : engines_) std::erase(queue, item);
+      return;
+    }
     if (action && action->op == Op::ReduceGrad) {
       reduced_.insert(tie(action->stage));
       if (semantics_.blocking)
@@ -265,6 +285,17 @@ class Machine {
     }
   }
 
+  // --- copies: once the rank is past all that holds it before them
+  bool start_copy(const Stand& at) {
+    if (outcome_.ran.contains(at) || counter_[at.rank] < at.position) return false;
+    const Action& copy = *copy_at(at);
+    const Op needed = copy.op == Op::Offload ? Op::Forward : Op::Offload;
+    if (!computed_.contains({copy.stage, *copy.microbatch, needed})) return false;
+    const StageCost& cost = costs_.stages[copy.stage.index()];
+    start(at, copy.op == Op::Offload ? cost.offload : cost.reload);
+    return true;
+  }
+
   // --- reductions
   bool start_reduction(const std::set<StageId>& group, const std::vector<Stand>& parties) {
     if (outcome_.ran.contains(parties.front())) return false;
@@ -298,6 +329,8 @@ class Machine {
   std::set<Stand> holds_;  // REDUCE_GRADs that hold their rank if they block
   std::map<StageId, std::set<std::tuple<StageId, MicrobatchId, Op>>> gradients_;
   std::set<std::set<StageId>> reduced_;
+  std::map<std::pair<StageId, MicrobatchId>, std::set<Op>> copied_;
+  std::map<std::pair<std::size_t, bool>, std::vector<Stand>> engines_;  // (rank, back)
   std::set<std::tuple<StageId, MicrobatchId, Op>> computed_;
   std::set<std::pair<std::size_t, Parcel>> here_;  // rank, parcel
   std::vector<Running> running_;

@@ -4,9 +4,10 @@
 // The hosts issue everything at once. A rank computes its cells one after the other, each as soon
 // as the values it needs have reached the rank. A transfer starts when its value is made and it is
 // first in the queues of both ranks; a blocking SEND or RECV keeps its rank until the transfer is
-// over. A reduction starts when all weight gradients of its stages are made; a blocking one also
-// waits until each rank is at the last of its REDUCE_GRADs, and keeps the ranks until it is over.
-// Time jumps from one end to the next.
+// over. A copy starts once the rank has passed what holds it before the copy and the copy is first
+// on its engine. A reduction starts when all weight gradients of its stages are made; a blocking
+// one also waits until each rank is at the last of its REDUCE_GRADs, and keeps the ranks until it
+// is over. Time jumps from one end to the next.
 #pragma once
 
 #include <map>
@@ -19,7 +20,7 @@
 namespace pfeife::testing {
 
 /// Where an item stands: a compute cell or optimizer step by its place, a transfer by that of its
-/// SEND, a reduction by its first REDUCE_GRAD.
+/// SEND, a copy by its place, a reduction by its first REDUCE_GRAD.
 struct Stand {
   std::size_t rank = 0, position = 0;
   friend auto operator<=>(const Stand&, const Stand&) = default;

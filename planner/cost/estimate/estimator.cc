@@ -35,6 +35,7 @@ std::variant<Trace, Deadlock> estimate(const DependencyGraph& graph, const Stage
     }
     event.end = event.start + event.launch + durations[task.slot];
   }
+  start_reloads_late(trace, graph);
   return trace;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/estimate/host_copies.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {
@@ -11,13 +12,14 @@ namespace {
 class Ledger {
  public:
   Ledger(const StageCosts& costs, const Placement& placement, RankId rank, std::size_t microbatches,
-         std::vector<bool> splits, std::vector<MicrobatchId> last)
+         std::vector<bool> splits, std::vector<MicrobatchId> last, const HostCopies* copies)
       : costs_(costs),
         placement_(placement),
         rank_(rank),
         microbatches_(microbatches),
         splits_(std::move(splits)),
         last_(std::move(last)),
+        copies_(copies),
         own_bytes_(own_bytes(costs.stages, costs.values)),
         own_of_last_(own_bytes(costs.last.stages, costs.last.values)) {
     for (const StageCosts::Slice& slice : costs.slices)
@@ -80,7 +82,8 @@ class Ledger {
   Bytes own_bytes_of(const Action& action) const {
     if (const MicrobatchId m = *action.microbatch; m.slices > 1)
       return own_of_slice_[static_cast<std::size_t>(m.slice())][action.stage.index()];
-    return (is_last(action) ? own_of_last_ : own_bytes_)[action.stage.index()];
+    const Bytes own = (is_last(action) ? own_of_last_ : own_bytes_)[action.stage.index()];
+    return copies_ ? std::max(own - copies_->offloaded(action), Bytes{0}) : own;
   }
 
   Bytes book(const Action& action) {
@@ -201,6 +204,7 @@ class Ledger {
   std::size_t microbatches_;
   std::vector<bool> splits_;                       // [stage] its backward is in two parts
   std::vector<MicrobatchId> last_;                 // [stage] that it runs forward
+  const HostCopies* copies_;                       // what they are of is counted there
   std::vector<Bytes> own_bytes_, own_of_last_;     // [stage]
   std::vector<std::vector<Bytes>> own_of_slice_;   // [slice][stage]
   std::vector<std::vector<std::size_t>> leaving_;  // [stage] values
@@ -219,35 +223,58 @@ std::vector<bool> split_in(const std::vector<Cell>& row, std::size_t stages) {
   return split;
 }
 
+MemoryCurve curve_of(const Schedule& lowered, RankId rank, const StageCosts& costs,
+                     const Placement& placement, const HostCopies* copies) {
+  const std::vector<Cell>& row = lowered.rows[rank.index()];
+  const std::size_t stages = costs.stages.size();
+  Ledger ledger(costs, placement, rank, microbatch_count(row), split_in(row, stages),
+                last_forwards(row, stages), copies);
+  MemoryCurve curve;
+  curve.fixed = ledger.now();
+  curve.steps.reserve(row.size());
+  for (std::size_t p = 0; p < row.size(); ++p) {
+    MemoryStep step{ledger.book(row[p]), ledger.now()};
+    if (copies) {
+      const HostCopies::Window& at = copies->windows[p];
+      step.during += copies->device.most(at.start, at.end);
+      step.after += copies->device.most(at.end, at.next);
+    }
+    curve.steps.push_back(step);
+  }
+  return curve;
+}
+
 }  // namespace
 
 Bytes MemoryCurve::peak() const {
   Bytes highest = fixed;
-  for (const MemoryStep& step : steps) highest = std::max(highest, step.during);
+  for (const MemoryStep& step : steps) highest = std::max({highest, step.during, step.after});
   return highest;
 }
 
 MemoryCurve memory(const Schedule& lowered, RankId rank, const StageCosts& costs,
                    const Placement& placement) {
-  const std::vector<Cell>& row = lowered.rows[rank.index()];
-  const std::size_t stages = costs.stages.size();
-  Ledger ledger(costs, placement, rank, microbatch_count(row), split_in(row, stages),
-                last_forwards(row, stages));
-  MemoryCurve curve;
-  curve.fixed = ledger.now();
-  curve.steps.reserve(row.size());
-  for (const Cell& cell : row) {
-    const Bytes during = ledger.book(cell);
-    curve.steps.push_back({during, ledger.now()});
-  }
-  return curve;
+  const std::vector<HostCopies> copies = host_copies(lowered, costs, placement);
+  return curve_of(lowered, rank, costs, placement,
+                  copies.empty() ? nullptr : &copies[rank.index()]);
 }
 
 std::vector<Bytes> peak_memory(const Schedule& lowered, const StageCosts& costs,
                                const Placement& placement) {
+  const std::vector<HostCopies> copies = host_copies(lowered, costs, placement);
   std::vector<Bytes> peaks;
   for (std::size_t r = 0; r < lowered.ranks(); ++r)
-    peaks.push_back(memory(lowered, RankId{r}, costs, placement).peak());
+    peaks.push_back(
+        curve_of(lowered, RankId{r}, costs, placement, copies.empty() ? nullptr : &copies[r])
+            .peak());
+  return peaks;
+}
+
+std::vector<Bytes> host_peak_memory(const Schedule& lowered, const StageCosts& costs,
+                                    const Placement& placement) {
+  std::vector<Bytes> peaks;
+  for (const HostCopies& rank : host_copies(lowered, costs, placement))
+    peaks.push_back(rank.host.most());
   return peaks;
 }
 
@@ -262,8 +289,10 @@ void add_memory(Trace& trace, const DependencyGraph& graph, const Schedule& lowe
     if (task.kind == TaskKind::Compute || task.kind == TaskKind::Optimizer)
       task_at[task.rank.index()][task.position] = t;
   }
+  const std::vector<HostCopies> copies = host_copies(lowered, costs, placement);
   for (std::size_t r = 0; r < lowered.ranks(); ++r) {
-    const MemoryCurve curve = memory(lowered, RankId{r}, costs, placement);
+    const MemoryCurve curve =
+        curve_of(lowered, RankId{r}, costs, placement, copies.empty() ? nullptr : &copies[r]);
     std::vector<MemorySample>& samples = trace.memory[r];
     const auto sample = [&](Nanoseconds time, Bytes bytes) {
       if (samples.empty() || samples.back().bytes != bytes) samples.push_back({time, bytes});

@@ -1,4 +1,5 @@
-// Memory of a rank: a function of its lowered row and the costs alone, never of times.
+// Memory of a rank: a function of its lowered row and the costs alone, never of times, unless
+// values are offloaded.
 //
 // Held: parameters, gradients and optimizer state throughout; a receive buffer from its RECV to the
 // end of the action that uses it; a value that leaves the stage from its F until its last SEND (on
@@ -7,9 +8,11 @@
 // restores; of the microbatch that a stage runs forward last, as StageCosts::last says. Slices hold
 // what StageCosts::slices says, and gradients of keys and values from the backward of the
 // microbatch's last slice to their own. A value is one storage: while several of these hold it, it
-// counts once. Not modelled: messages that come before the row receives them, because another rank
-// is ahead; copies while gradients of tied parameters are reduced; fragmentation, the allocator's
-// rounding, buffers of the communication library (DeviceKind::reserve).
+// counts once. What a stage offloads of a microbatch is held from its F to the end of its OFFLOAD
+// and from its RELOAD to the end of its B or I, at the times of the estimate. Not modelled: an
+// OFFLOAD that other work delays; messages that come before the row receives them, because another
+// rank is ahead; copies while gradients of tied parameters are reduced; fragmentation, the
+// allocator's rounding, buffers of the communication library (DeviceKind::reserve).
 #pragma once
 
 #include <vector>
@@ -26,6 +29,11 @@ struct MemoryStep {
   Bytes after{0};
   friend bool operator==(const MemoryStep&, const MemoryStep&) = default;
 };
+
+/// [rank] The most that is in the host's memory at once: from OFFLOAD to the end of RELOAD, at the
+/// times of the estimate. Empty if no row has copies.
+std::vector<Bytes> host_peak_memory(const Schedule& lowered, const StageCosts& costs,
+                                    const Placement& placement);
 
 struct MemoryCurve {
   Bytes fixed{0};                 ///< before the first cell

@@ -48,6 +48,8 @@ std::string category(const Event& event) {
       return "reduction";
     case TaskKind::Optimizer:
       return "optimizer";
+    case TaskKind::Copy:
+      return "copy";
     case TaskKind::Compute:
       break;
   }

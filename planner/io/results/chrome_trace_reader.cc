@@ -67,6 +67,7 @@ std::map<std::int64_t, std::size_t> ranks_of(const Json& events, TraceSource sou
 TaskKind kind_of(const std::string& category) {
   if (category == "transfer") return TaskKind::Transfer;
   if (category == "reduction") return TaskKind::Reduction;
+  if (category == "copy") return TaskKind::Copy;
   return category == "optimizer" ? TaskKind::Optimizer : TaskKind::Compute;
 }
 

@@ -25,7 +25,7 @@ struct Place {
 /// are two.
 struct Life {
   std::uint32_t stage = 0, microbatch = 0;
-  std::optional<Place> forward, backward, backward_input, backward_weight;
+  std::optional<Place> forward, backward, backward_input, backward_weight, offload, reload;
 
   /// Where gradients of inputs are made.
   std::optional<Place> gradient() const { return backward ? backward : backward_input; }
@@ -91,9 +91,9 @@ class Findings {
 /// Reads the rows; finds what is out of range, twice, on a second rank, or has no place in this
 /// kind of schedule.
 Reading read(const Schedule& schedule, const Requirements& required, Findings& findings);
-/// Everything there that must be, F before B, I before W, slices in order, local values made before
-/// they are used. (As all that a slice waits for in its stage is in one row, rows that pass this
-/// judge cannot hang for it.)
+/// Everything there that must be, F before B, I before W, OFFLOAD and RELOAD between F and B or I,
+/// slices in order, local values made before they are used. (As all that a slice or a copy waits
+/// for in its stage is in one row, rows that pass this judge cannot hang for it.)
 void judge_lives(const Reading& reading, Findings& findings);
 /// Every SEND with its RECV, between the maker and the user of its value, in the same order on both
 /// sides.

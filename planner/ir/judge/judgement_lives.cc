@@ -93,9 +93,23 @@ class LifeJudge {
     after(life.forward, life.backward, stage + "B" + m, stage + "F" + m);
     after(life.forward, life.backward_input, stage + "I" + m, stage + "F" + m);
     after(life.backward_input, life.backward_weight, stage + "W" + m, stage + "I" + m);
+    judge_copies(life);
     if (reading_.microbatch(life.microbatch).slice() == 0) return;
     if (const Life* before = reading_.life(life.stage, life.microbatch - 1))
       judge_slices(*before, life);
+  }
+  /// Away after F, and back before B or I.
+  void judge_copies(const Life& life) {
+    const std::string stage = std::to_string(life.stage), m = name_of(life);
+    const std::string out = stage + "OFFLOAD" + m, back = stage + "RELOAD" + m;
+    const std::string backward = stage + (life.backward ? "B" : "I") + m;
+    after(life.forward, life.offload, out, stage + "F" + m, ", which saves what it copies");
+    after(life.offload, life.reload, back, out);
+    after(life.reload, life.gradient(), backward, back);
+    if (life.offload && !life.reload)
+      findings_.add(*life.offload,
+                    out + " has no " + back + ": " + backward + " would not find what it needs");
+    if (life.reload && !life.offload) findings_.add(*life.reload, back + " has no " + out);
   }
   std::string name_of(const Life& life) const {
     return to_string(reading_.microbatch(life.microbatch));

@@ -42,6 +42,7 @@ class Reader {
 
   void read_action(const Action& a, Place place) {
     if (!in_range(a, place)) return;
+    if (is_copy(a.op)) return read_copy(a, place);
     auto& home = reading_.home[a.stage.index()];
     if (!home) home = place.rank;
     if (*home != place.rank)
@@ -55,7 +56,7 @@ class Reader {
 
   bool in_range(const Action& a, Place place) {
     const Requirements& required = reading_.required;
-    const bool needs_microbatch = is_compute(a.op) || is_transfer(a.op);
+    const bool needs_microbatch = is_compute(a.op) || is_transfer(a.op) || is_copy(a.op);
     if (a.stage.value < 0 || a.stage.index() >= required.stages.stages)
       findings_.add(place, to_string(a) + ": there is no stage " + to_string(a.stage) + ", only " +
                                std::to_string(required.stages.stages));
@@ -83,6 +84,22 @@ class Reader {
     return std::to_string(slices) + (slices == 1 ? " slice" : " slices");
   }
 
+  void read_copy(const Action& a, Place place) {
+    const Requirements& required = reading_.required;
+    if (!required.lowered)
+      findings_.add(place, to_string(a) + " is a copy, but the schedule is to be compute-only");
+    else if (required.slices > 1)
+      findings_.add(place,
+                    to_string(a) + ": a slice is not offloaded, only whole microbatches are");
+    else if (required.stages.mode == Mode::Forward)
+      findings_.add(place, to_string(a) +
+                               ": where training.mode is forward, nothing is saved that "
+                               "could be offloaded");
+    else
+      copied_.push_back({static_cast<std::uint32_t>(a.stage.value),
+                         static_cast<std::uint32_t>(a.microbatch->value), a.op, place});
+  }
+
   void read_transfer(const Action& a, Place place) {
     if (!reading_.required.lowered)
       return findings_.add(place,
@@ -107,6 +124,14 @@ class Reader {
 
   /// A stage on a second rank: told once for each such rank.
   void judge_homes() {
+    for (const Occurrence& o : copied_) {  // it is at home where the stage computes
+      const auto& home = reading_.home[o.first];
+      if (home && *home != o.place.rank)
+        findings_.add(o.place, text_at(o) + ": stage " + std::to_string(o.first) + " is on rank " +
+                                   std::to_string(*home) + "; a stage is copied by its own rank");
+      else
+        computed_.push_back(o);
+    }
     std::ranges::sort(away_, {}, [](const Occurrence& o) { return std::tuple{o.first, o.place}; });
     for (std::size_t i = 0; i < away_.size(); ++i) {
       const Occurrence& o = away_[i];
@@ -145,6 +170,8 @@ class Reader {
       if (o.op == Op::Backward) keep(life.backward, o, cell + "B" + m);
       if (o.op == Op::BackwardInput) keep(life.backward_input, o, cell + "I" + m);
       if (o.op == Op::BackwardWeight) keep(life.backward_weight, o, cell + "W" + m);
+      if (o.op == Op::Offload) keep(life.offload, o, text_at(o));
+      if (o.op == Op::Reload) keep(life.reload, o, text_at(o));
     }
     for (const Life& life : reading_.lives) {
       if (!life.backward) continue;
@@ -173,7 +200,7 @@ class Reader {
 
   Reading reading_;
   Findings& findings_;
-  std::vector<Occurrence> computed_, moved_, away_;
+  std::vector<Occurrence> computed_, copied_, moved_, away_;
 };
 
 }  // namespace

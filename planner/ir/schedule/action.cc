@@ -29,6 +29,12 @@ Action recv(StageId at, StageId from, MicrobatchId microbatch, Direction directi
   return {
       .op = Op::Recv, .stage = at, .microbatch = microbatch, .direction = direction, .peer = from};
 }
+Action offload(StageId stage, MicrobatchId microbatch) {
+  return {.op = Op::Offload, .stage = stage, .microbatch = microbatch};
+}
+Action reload(StageId stage, MicrobatchId microbatch) {
+  return {.op = Op::Reload, .stage = stage, .microbatch = microbatch};
+}
 Action stage_action(Op op, StageId stage) { return {.op = op, .stage = stage}; }
 
 namespace {
@@ -56,6 +62,8 @@ constexpr std::array kKinds{
     Kind{"SKIP_SEND_B", Op::Send, kBack, true, true},
     Kind{"SKIP_RECV_F", Op::Recv, kForth, true, true},
     Kind{"SKIP_RECV_B", Op::Recv, kBack, true, true},
+    Kind{"OFFLOAD", Op::Offload, kForth, false, true},
+    Kind{"RELOAD", Op::Reload, kForth, false, true},
     Kind{"UNSHARD", Op::Unshard},
     Kind{"RESHARD", Op::Reshard},
     Kind{"REDUCE_GRAD", Op::ReduceGrad},
@@ -167,7 +175,7 @@ class CellReader {
     if (dialect_ == Dialect::Old)
       return "F B W BW SEND_F SEND_B RECV_F RECV_B UNSHARD RESHARD REDUCE_GRAD";
     return "F B I W SEND_F SEND_B RECV_F RECV_B SKIP_SEND_F SKIP_SEND_B SKIP_RECV_F SKIP_RECV_B "
-           "UNSHARD RESHARD "
+           "OFFLOAD RELOAD UNSHARD RESHARD "
            "REDUCE_GRAD REDUCE_NORM OPTIMIZER_STEP";
   }
 

@@ -1,8 +1,8 @@
 // Actions: what a rank is told to do, one at a time, and their text form.
 //
-// The text form is the grammar of torch.distributed.pipelining plus three extensions of ours (skip
-// transfers, the optimizer step, slices of a microbatch's sequence); the strict reader is
-// parse_cell. Whole schedules as files: planner/io/plan/schedule_csv.h.
+// The text form is the grammar of torch.distributed.pipelining plus four extensions of ours (skip
+// transfers, the optimizer step, slices of a microbatch's sequence, copies to the host); the strict
+// reader is parse_cell. Whole schedules as files: planner/io/plan/schedule_csv.h.
 #pragma once
 
 #include <compare>
@@ -28,6 +28,8 @@ enum class Op {
   ReduceGrad,      ///< every gradient reduction that touches the stage
   ReduceNorm,      ///< one number of all gradients of all ranks: their norm, are they finite
   OptimizerStep,   ///< update the stage's parameters
+  Offload,         ///< copy what F saved to the host, and let go of it
+  Reload,          ///< copy it back for B or I
 };
 
 /// Which way a transfer goes: values with the forward pass, gradients with the backward pass.
@@ -38,7 +40,7 @@ struct Action {
   Op op = Op::Forward;
   StageId stage;
   std::optional<MicrobatchId>
-      microbatch;  ///< present for F B I W and transfers, absent for the rest
+      microbatch;  ///< present for F B I W, transfers and copies, absent for the rest
   Direction direction = Direction::Forward;  ///< meaningful for transfers; Forward otherwise
   std::optional<StageId> peer;               ///< the other stage of a transfer; absent otherwise
 
@@ -51,9 +53,13 @@ Action backward_input(StageId stage, MicrobatchId microbatch);
 Action backward_weight(StageId stage, MicrobatchId microbatch);
 Action send(StageId from, StageId to, MicrobatchId microbatch, Direction direction);
 Action recv(StageId at, StageId from, MicrobatchId microbatch, Direction direction);
+Action offload(StageId stage, MicrobatchId microbatch);
+Action reload(StageId stage, MicrobatchId microbatch);
 Action stage_action(Op op, StageId stage);  ///< all that has no microbatch
 
 constexpr bool is_transfer(Op op) { return op == Op::Send || op == Op::Recv; }
+/// OFFLOAD and RELOAD: the actions that occupy the device's link to its host.
+constexpr bool is_copy(Op op) { return op == Op::Offload || op == Op::Reload; }
 /// F, B, I and W: the actions that occupy the rank's compute stream for one microbatch.
 constexpr bool is_compute(Op op) {
   return op == Op::Forward || op == Op::Backward || op == Op::BackwardInput ||
@@ -88,8 +94,8 @@ void for_each_action(const Cell& cell, Visitor&& visit) {
 /// A transfer past the neighbouring stage.
 bool is_skip(const Action& action);
 
-/// "2F0", "3F2.1" (slice 1 of microbatch 2), "1SEND_B3", "0SKIP_SEND_F0>3", "0OPTIMIZER_STEP",
-/// "(4F4;3B0)OVERLAP_F_B", "" for an idle cell.
+/// "2F0", "3F2.1" (slice 1 of microbatch 2), "1SEND_B3", "0SKIP_SEND_F0>3", "2OFFLOAD0",
+/// "0OPTIMIZER_STEP", "(4F4;3B0)OVERLAP_F_B", "" for an idle cell.
 std::string to_string(const Action& action);
 std::string to_string(const Cell& cell);
 

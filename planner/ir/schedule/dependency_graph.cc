@@ -59,6 +59,7 @@ class Connector {
       for (std::size_t i = 1; i < row.size(); ++i)
         connect(row[i - 1].second, row[i].second, EdgeKind::RankOrder);
     }
+    connect_copies(held);
     for (const ReductionParty& party : tasks_.reductions)
       connect(tasks_.last_gradient[party.stage.index()], party.task, EdgeKind::Data);
     if (tasks_.norm == kNoTask) return;
@@ -66,6 +67,31 @@ class Connector {
       connect(gradient, tasks_.norm, EdgeKind::Data);
     for (const std::uint32_t reduction : tasks_.reduction)
       connect(reduction, tasks_.norm, EdgeKind::Data);
+  }
+
+  /// Copies begin where they stand in the row, one after another on each engine.
+  void connect_copies(
+      const std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>>& held) {
+    std::vector<std::uint32_t> before(graph_.ranks * 2, kNoTask);  // [rank, engine]
+    for (std::uint32_t t = 0; t < graph_.tasks.size(); ++t) {
+      const Task& task = graph_.tasks[t];
+      if (task.kind != TaskKind::Copy) continue;
+      const Action& copy = std::get<Action>(task.cell);
+      const std::size_t rank = task.rank.index();
+      const auto next = std::ranges::lower_bound(held[rank], std::pair{task.position, 0u});
+      if (next != held[rank].begin()) connect(std::prev(next)->second, t, EdgeKind::RankOrder);
+      const bool back = copy.op == Op::Reload && !stages_.one_copy_engine;
+      std::uint32_t& last = before[rank * 2 + (back ? 1 : 0)];
+      connect(last, t, EdgeKind::Queue);
+      last = t;
+      const std::size_t place = tasks_.place(copy.stage, *copy.microbatch);
+      const bool out = copy.op == Op::Offload;
+      const std::uint32_t source = (out ? tasks_.forward : tasks_.offload)[place];
+      PFEIFE_CHECK(source != kNoTask, to_string(copy), ": nothing makes what it copies");
+      connect(source, t, EdgeKind::Data);
+      PFEIFE_CHECK(tasks_.backward[place] != kNoTask, to_string(copy), ": nothing reads it");
+      if (!out) connect(t, tasks_.backward[place], EdgeKind::Data);
+    }
   }
 
   void connect_data() {

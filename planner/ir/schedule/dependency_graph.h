@@ -2,9 +2,9 @@
 // it; none adds rules.
 //
 // Tasks: one per compute cell (F, B, I, W, overlap), per optimizer step, per transfer (SEND and its
-// RECV are one task with two parties), per group of reductions (one task, a party for each
-// REDUCE_GRAD), two per reduction of a stage's replicas (what may run beside the stage's last
-// backward, and the rest), and one for all REDUCE_NORMs. Edges, in words:
+// RECV are one task with two parties), per copy (OFFLOAD, RELOAD), per group of reductions (one
+// task, a party for each REDUCE_GRAD), two per reduction of a stage's replicas (what may run beside
+// the stage's last backward, and the rest), and one for all REDUCE_NORMs. Edges, in words:
 //  - rank order: a compute task or optimizer step waits for the one before it on its rank;
 //  - data: a stage's F waits for the F of every stage that feeds it, B and I for those of the
 //    stages it feeds (through the transfer, or directly on the same rank), a backward for its
@@ -12,6 +12,11 @@
 //    stage, B and I for the B or I of the slice after it;
 //  - transfer: waits for the compute that made the value; then, by Semantics::queues, for the
 //    transfer before it in each queue it is in. Queue order = order of SEND and RECV in the rows;
+//  - copy: OFFLOAD waits for its F, RELOAD for its OFFLOAD, B or I for its RELOAD. A copy waits for
+//    what holds its rank before it in the row, and for the copy before it on its engine: each way
+//    has one, unless the stage graph says that both share one. It never holds its rank. (Engines
+//    show a RELOAD as late as these rules allow without anything else starting later:
+//    start_reloads_late);
 //  - blocking: SEND, RECV and a reduction (a rank's last REDUCE_GRAD of it) stand in rank order;
 //  - a reduction waits for the last weight gradient of each of its stages, and holds no rank unless
 //    it blocks; the optimizer step of a stage waits for the reduction that touches it;
@@ -36,7 +41,7 @@
 
 namespace pfeife {
 
-enum class TaskKind : std::uint8_t { Compute, Transfer, Reduction, Optimizer };
+enum class TaskKind : std::uint8_t { Compute, Transfer, Reduction, Optimizer, Copy };
 enum class EdgeKind : std::uint8_t { RankOrder, Data, Queue };
 
 /// A distinct duration; tasks that last equally long by construction share one.
@@ -45,7 +50,7 @@ struct DurationSlot {
   std::vector<Action>
       parts;  ///< several for an overlap; the SEND for a transfer, the REDUCE_NORM, the REDUCE_GRAD
               ///< of replicas, with a B behind it for what runs beside that. Microbatch left empty,
-              ///< but of a B or I that takes a time of its own (StageGraph::last_apart), and
+              ///< but of a B, I or copy that takes a time of its own (StageGraph::last_apart), and
               ///< of slices, which are those of microbatch 0
   std::vector<StageId> stages;  ///< of a reduction of gradients
   friend bool operator==(const DurationSlot&, const DurationSlot&) = default;
@@ -80,7 +85,7 @@ struct DependencyGraph {
   Semantics semantics;
   std::vector<DurationSlot> slots;
   std::vector<Task>
-      tasks;  ///< rank by rank in row order, then transfers by sender's row, then reductions
+      tasks;  ///< rank by rank in row order, then transfers by sender's row, reductions, copies
   std::vector<std::uint32_t>
       edge_begin;  ///< [task + 1]: edges into a task are edges[edge_begin[t], edge_begin[t+1])
   std::vector<Edge> edges;

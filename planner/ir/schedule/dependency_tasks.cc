@@ -50,7 +50,7 @@ class SlotTable {
   static constexpr std::size_t kSingleOps = 4;  // F, B, I, W
 
   bool is_apart(const Action& action) const {
-    return !last_.empty() && makes_input_gradient(action.op) &&
+    return !last_.empty() && (makes_input_gradient(action.op) || is_copy(action.op)) &&
            action.microbatch == last_[action.stage.index()];
   }
 
@@ -88,6 +88,7 @@ class TaskBuilder {
     add_reductions();
     if (stages_.replicas) add_replicas();
     add_norm();
+    add_copies();
     return std::move(built_);
   }
 
@@ -261,6 +262,23 @@ class TaskBuilder {
         built_.tasks[built_.norm].parties.push_back(rank);
         built_.reductions.push_back({built_.norm, rank, p, action->stage});
       }
+  }
+  void add_copies() {
+    for (std::size_t r = 0; r < schedule_.ranks(); ++r)
+      for (std::uint32_t p = 0; p < schedule_.rows[r].size(); ++p) {
+        const Cell& cell = schedule_.rows[r][p];
+        const auto* action = std::get_if<Action>(&cell);
+        if (!action || !is_copy(action->op)) continue;
+        auto& copies = action->op == Op::Offload ? built_.offload : built_.reload;
+        copies.resize(built_.forward.size(), kNoTask);
+        std::uint32_t& task = copies[built_.place(action->stage, *action->microbatch)];
+        PFEIFE_CHECK(task == kNoTask, to_string(*action), " is there twice");
+        task = static_cast<std::uint32_t>(built_.tasks.size());
+        const RankId rank{r};
+        built_.tasks.push_back(
+            {TaskKind::Copy, slots_.number(cell, TaskKind::Copy), rank, rank, p, p, cell, {}});
+      }
+    built_.offload.resize(built_.reload.size(), kNoTask);
   }
   std::vector<StageId> stages_in(std::uint32_t group) const {
     std::vector<StageId> found;

@@ -35,7 +35,8 @@ struct DependencyTasks {
     std::uint32_t beside = kNoTask, behind = kNoTask, with = kNoTask;
   };
   std::vector<Replicas> replicas;
-  std::uint32_t norm = kNoTask;  ///< of all REDUCE_NORMs
+  std::vector<std::uint32_t> offload, reload;  ///< [stage * microbatches + m]; empty = none
+  std::uint32_t norm = kNoTask;                ///< of all REDUCE_NORMs
 
   std::size_t place(StageId stage, MicrobatchId m) const {
     return stage.index() * microbatches + m.index();

@@ -25,7 +25,7 @@ std::string slices_text(MicrobatchId found, std::size_t slices) {
 
 void check_action(const Action& action, std::size_t rank, std::size_t position,
                   const Placement& placement, std::size_t slices) {
-  if (is_transfer(action.op))
+  if (is_transfer(action.op) || is_copy(action.op))
     throw ConfigError(
         {}, place(rank, position) + ": " + to_string(action) +
                 ": the schedule has transfers already; lowering takes a compute-only one");
@@ -102,7 +102,7 @@ void drop_idle(Schedule& schedule) {
 bool has_transfers(const Schedule& schedule) {
   const auto transfers = [](const Cell& cell) {
     const auto* action = std::get_if<Action>(&cell);
-    return action && is_transfer(action->op);
+    return action && (is_transfer(action->op) || is_copy(action->op));
   };
   return std::ranges::any_of(schedule.rows,
                              [&](const auto& row) { return std::ranges::any_of(row, transfers); });
@@ -124,7 +124,8 @@ Schedule lower(const Schedule& compute_only, const StageCosts& costs, const Plac
                    : lowering::add_transfers_ready(schedule, context, reduce);
   if (options.optimizer_step) lowering::add_optimizer_steps(schedule, context);
   if (costs.norm) add_norm_reduction(schedule);
-  return schedule;
+  if (!offloads(costs)) return schedule;
+  return with_offload(schedule, costs, placement, [](StageId, MicrobatchId) { return true; });
 }
 
 namespace lowering {

@@ -72,7 +72,8 @@ struct StageGraph {
   bool replicas = false;
   /// B and I of the microbatch that a stage runs forward last take a time of their own.
   bool last_apart = false;
-  Mode mode = Mode::Train;  ///< Forward: rows have F alone, and no edge has a gradient
+  bool one_copy_engine = false;  ///< OFFLOAD and RELOAD of a rank are in one queue
+  Mode mode = Mode::Train;       ///< Forward: rows have F alone, and no edge has a gradient
 
   friend bool operator==(const StageGraph&, const StageGraph&) = default;
 };

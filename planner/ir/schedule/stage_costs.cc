@@ -8,6 +8,11 @@
 
 namespace pfeife {
 
+bool offloads(const StageCosts& costs) {
+  return std::ranges::any_of(costs.stages,
+                             [](const StageCost& stage) { return stage.offloaded > Bytes{0}; });
+}
+
 StageGraph stage_graph(const StageCosts& costs) {
   StageGraph graph;
   graph.stages = costs.stages.size();
@@ -16,6 +21,7 @@ StageGraph stage_graph(const StageCosts& costs) {
   for (const StageReduction& reduction : costs.reductions) graph.tied.push_back(reduction.stages);
   graph.replicas = !costs.replicas.empty();
   graph.last_apart = !costs.last.stages.empty();
+  graph.one_copy_engine = costs.one_copy_engine;
   graph.mode = costs.mode;
   return graph;
 }
@@ -125,6 +131,10 @@ Nanoseconds action_time(const Action& action, const StageCosts& costs, bool last
       return cost.backward_weight;
     case Op::OptimizerStep:
       return cost.optimizer;
+    case Op::Offload:
+      return cost.offload;
+    case Op::Reload:
+      return cost.reload;
     default:
       return Nanoseconds{0};
   }

@@ -26,6 +26,10 @@ struct StageCost {
   /// At most this much more within an action than with all in place that the microbatch has saved
   /// (F, B, I) or weight-saved (W): early layers run before later ones save, and after they let go.
   PassBytes temporary;
+  /// Per microbatch, part of `saved` but of no value that leaves or enters the stage: what OFFLOAD
+  /// takes to the host and RELOAD brings back, and how long each takes alone.
+  Bytes offloaded{0};
+  Nanoseconds offload{0}, reload{0};
   Bytes unkept_forward{0};  ///< of a stage that keeps what F makes: temporary.forward if it did not
   Bytes recomputed{0};      ///< within a B or I of a recomputed stage, besides: what F would save
   Bytes forward_again{0};   ///< temporary, besides, of the F that such a B or I begins with
@@ -87,7 +91,8 @@ struct StageCosts {
   std::vector<StageReduction> reductions;
   std::vector<ReplicaReduction> replicas;  ///< [stage]; empty = none
   std::optional<Nanoseconds> norm;         ///< of REDUCE_NORM, if steps need it
-  double overlap_factor = 1;  ///< actions side by side compute this times the sum of both
+  bool one_copy_engine = false;  ///< OFFLOAD and RELOAD of a rank take turns: one way at a time
+  double overlap_factor = 1;     ///< actions side by side compute this times the sum of both
   /// What a stage is to the microbatch that it runs forward last, where that one is not recomputed
   /// and others are; its F and W last as long as theirs. Empty = all microbatches are alike.
   struct Last {
@@ -112,6 +117,8 @@ struct StageCosts {
   friend bool operator==(const StageCosts&, const StageCosts&) = default;
 };
 
+/// Does any stage offload?
+bool offloads(const StageCosts& costs);
 /// The pattern without the figures.
 StageGraph stage_graph(const StageCosts& costs);
 /// Its optimizer step and, where each rank has one stage, what its replicas reduce behind its last

@@ -60,6 +60,9 @@ void explain(const Trace& trace, const Event& event, Span gap, Attribution& out)
       out.exposed_transfer += running;
       out.queue_wait += queued;
       left -= running + queued;
+    } else if (cause.kind == TaskKind::Copy) {
+      out.exposed_transfer += running;
+      left -= running;
     } else if (cause.kind == TaskKind::Reduction) {
       // And those before it, of the rank's other stages, which it waited for.
       Nanoseconds reducing = running;

@@ -46,6 +46,10 @@ struct Trace {
   friend bool operator==(const Trace&, const Trace&) = default;
 };
 
+/// Moves every RELOAD of an engine's run to where it ends as late as possible, with nothing else
+/// moved: so it takes up memory no sooner than it must. For engines; linear.
+void start_reloads_late(Trace& trace, const DependencyGraph& graph);
+
 /// Start of the first event to end of the last. 0 without events.
 Nanoseconds step_time(const Trace& trace);
 /// Time the rank computes (F, B, I, W, overlaps, optimizer), launch left out.
@@ -64,7 +68,7 @@ Bytes peak_memory(const Trace& trace, RankId rank);
 struct Attribution {
   Nanoseconds compute{0};           ///< F, B, I, W
   Nanoseconds dependency_wait{0};   ///< for another rank's compute, or after its last action
-  Nanoseconds exposed_transfer{0};  ///< for a transfer under way
+  Nanoseconds exposed_transfer{0};  ///< for a transfer or copy under way
   Nanoseconds queue_wait{0};  ///< for a transfer that was ready but not at the head of its queue
   Nanoseconds launch{0};
   Nanoseconds reduction{0};
