@@ -115,7 +115,9 @@ inline void expect_agreement(std::uint64_t count, bool copies = false) {
   EXPECT_GT(ran, count);  // neither kind is rare
   EXPECT_GT(deadlocked, count);
   EXPECT_GT(judged, 2 * count);
-  if (copies) EXPECT_GT(copied, count / 4);
+  if (copies) {
+    EXPECT_GT(copied, count / 4);
+  }
 }
 
 }  // namespace pfeife::testing
