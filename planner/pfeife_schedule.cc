@@ -77,11 +77,13 @@ void add_file_options(Options& options) {
       "forward", "the model runs forward only (training.mode: forward): rows have F alone");
 }
 void add_cost_options(Options& options) {
-  options.add()("costs", po::value<std::string>()->value_name("K=V,..."),
-                "times in ms: f, i, w, b (= i + w), optimizer, transfer; overlap (a factor); "
-                "linear (a share: what of f and b is not attention, of schedules with slices); "
-                "f=15:10 for single stages "
-                "(default f=1,i=1,w=1)");
+  options.add()(
+      "costs", po::value<std::string>()->value_name("K=V,..."),
+      "times in ms: f, i, w, b (= i + w), optimizer, transfer; offload (one way, of stages "
+      "that take what they save to the host); overlap (a factor); "
+      "linear (a share: what of f and b is not attention, of schedules with slices); "
+      "f=15:10 for single stages "
+      "(default f=1,i=1,w=1)");
 }
 void add_semantics_options(Options& options) {
   options.add()("queues", po::value<std::string>()->value_name("none|edge|pair|rank"),

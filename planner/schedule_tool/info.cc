@@ -22,7 +22,7 @@ RowCounts counts_of(const std::vector<Cell>& row) {
     for_each_action(cell, [&](const Action& a) {
       counts.compute += is_compute(a.op);
       counts.sends += a.op == Op::Send;
-      counts.state += !is_compute(a.op) && !is_transfer(a.op);
+      counts.state += !is_compute(a.op) && !is_transfer(a.op) && !is_copy(a.op);
     });
   }
   return counts;

@@ -12,14 +12,15 @@
 namespace pfeife::tool {
 namespace {
 
-const std::vector<std::string> kKeys{"f",         "i",        "w",       "b",
-                                     "optimizer", "transfer", "overlap", "linear"};
+const std::vector<std::string> kKeys{"f",       "i",        "w",       "b",     "optimizer",
+                                     "offload", "transfer", "overlap", "linear"};
 
 [[noreturn]] void fail(const std::string& item, const std::string& reason) {
-  throw ConfigError({}, "--costs: '" + item + "': " + reason +
-                            "; allowed: f, i, w, b (= i + w), optimizer, transfer in ms, the "
-                            "factor overlap and the share linear, as in "
-                            "f=1,i=1,w=1,transfer=0.05");
+  throw ConfigError({},
+                    "--costs: '" + item + "': " + reason +
+                        "; allowed: f, i, w, b (= i + w), optimizer, offload, transfer in ms, the "
+                        "factor overlap and the share linear, as in "
+                        "f=1,i=1,w=1,transfer=0.05");
 }
 
 constexpr const char* kExpectedNumber = "a number from 0 to 1e9 is expected";
@@ -61,6 +62,8 @@ void set(UnitCosts& costs, const std::string& item) {
     costs.backward_input = costs.backward_weight = values;
   } else if (key == "optimizer") {
     costs.optimizer = values;
+  } else if (key == "offload") {
+    costs.offload = values;
   } else if (key == "transfer" || key == "overlap" || key == "linear") {
     if (values.size() != 1) fail(item, "one value is expected");
     if (key == "linear" && values[0] > 1) fail(item, "a share from 0 to 1 is expected");
@@ -112,6 +115,8 @@ StageCosts stage_costs_of(const UnitCosts& costs, std::size_t stages, std::size_
     stage.backward_input = nanoseconds_from_ms(at(costs.backward_input, s, stages));
     stage.backward_weight = nanoseconds_from_ms(at(costs.backward_weight, s, stages));
     stage.optimizer = nanoseconds_from_ms(at(costs.optimizer, s, stages));
+    stage.offload = stage.reload = nanoseconds_from_ms(at(costs.offload, s, stages));
+    if (stage.offload > Nanoseconds{0}) stage.offloaded = stage.saved;
   }
   result.overlap_factor = costs.overlap;
   if (slices > 1) {

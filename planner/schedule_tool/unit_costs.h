@@ -11,6 +11,8 @@ namespace pfeife::tool {
 /// Times in ms; a list gives one for each stage, a single value holds for all.
 struct UnitCosts {
   std::vector<double> forward{1}, backward_input{1}, backward_weight{1}, optimizer{0};
+  std::vector<double> offload{
+      0};  ///< one way, of a stage that offloads all it saves; 0: it keeps it
   double transfer = 0;
   double overlap = 1;       ///< factor of OVERLAP_F_B
   Mode mode = Mode::Train;  ///< Forward: of F alone
@@ -19,9 +21,9 @@ struct UnitCosts {
   friend bool operator==(const UnitCosts&, const UnitCosts&) = default;
 };
 
-/// Reads "f=1,b=2,transfer=0.05": f, i, w, b (= i + w, half each), optimizer, transfer in ms,
-/// overlap as a factor, linear as a share. Lists of one value a stage are separated by ':', as in
-/// f=15:10. Errors: ConfigError with the key and what is allowed.
+/// Reads "f=1,b=2,transfer=0.05": f, i, w, b (= i + w, half each), optimizer, offload, transfer in
+/// ms, overlap as a factor, linear as a share. Lists of one value a stage are separated by ':', as
+/// in f=15:10. Errors: ConfigError with the key and what is allowed.
 UnitCosts parse_costs(const std::string& text);
 
 /// A time in ms that `option` was given. Errors: ConfigError.

@@ -101,6 +101,21 @@ TEST(Time, PfeifesFigureTwo) {
   EXPECT_THAT(timing_text(timing), HasSubstr("step time 122 ms, bubble 38.52 %, critical rank 0"));
 }
 
+// The makespan of 1F1B with F = 1 and B = 2 on four ranks is 21; values are away meanwhile.
+TEST(Time, StagesMayOffload) {
+  const Schedule schedule = generate({.family = "1f1b", .ranks = 4, .microbatches = 4});
+  const Timing timing = time_schedule(schedule, parse_costs("f=1,b=2,offload=1:1:0:0"), {}, {});
+  EXPECT_EQ(step_time(timing.trace), nanoseconds_from_ms(21));
+  const std::string text = write_schedule(timing.lowered);
+  EXPECT_THAT(text, HasSubstr("0OFFLOAD0"));
+  EXPECT_THAT(text, HasSubstr("1RELOAD0"));
+  EXPECT_THAT(text, Not(HasSubstr("2OFFLOAD")));
+  EXPECT_EQ(read_schedule(text, "again"), timing.lowered);
+  EXPECT_EQ(violations_text(timing.lowered, {}, Mode::Train), "");
+  EXPECT_EQ(time_schedule(timing.lowered, parse_costs("f=1,b=2,offload=1"), {}, {}).trace,
+            timing.trace);
+}
+
 TEST(Time, AWrongScheduleIsRefusedWithTheGrid) {
   EXPECT_MESSAGE(message_of([] { time_schedule(rows("0F0,0B0\n1F0\n"), {}, {}, {}); }));
 }
