@@ -37,6 +37,10 @@ Paint paint(const Event& event) {
       return Paint::BackwardInput;
     case Op::BackwardWeight:
       return Paint::BackwardWeight;
+    case Op::Offload:
+      return Paint::Offload;
+    case Op::Reload:
+      return Paint::Reload;
     default:
       return Paint::Forward;
   }
@@ -58,6 +62,8 @@ constexpr std::array<Look, kPaints> kLooks{{
     {{0xac, 0x49, 0x7d}, {0xac, 0x49, 0x7d}, "red", "gradient reduction"},
     {{0xbd, 0xa2, 0xd9}, {0xd2, 0xbf, 0xe6}, "F", "transfer of a value"},
     {{0x97, 0x6e, 0xc7}, {0xa9, 0x87, 0xd1}, "B", "transfer of a gradient"},
+    {{0x58, 0xc8, 0x78}, {0x84, 0xd8, 0x9c}, "out", "copy to the host"},
+    {{0x08, 0x70, 0x30}, {0x18, 0x78, 0x3e}, "in", "copy from the host"},
 }};
 
 const Look& look(Paint paint) { return kLooks[static_cast<std::size_t>(paint)]; }

@@ -73,8 +73,10 @@ enum class Paint {
   Reduction,
   SendForward,
   SendBackward,
+  Offload,
+  Reload,
 };
-constexpr std::size_t kPaints = 9;
+constexpr std::size_t kPaints = 11;
 Paint paint(const Event& event);
 /// Fill of the stage that is number `shade` of its rank's `shades`; the first is the strongest.
 Color fill(Paint paint, std::size_t shade = 0, std::size_t shades = 1);
@@ -83,7 +85,7 @@ Color ink_on(Color ground);
 /// Relative luminance, 0 to 1, and contrast ratio, 1 to 21 (WCAG 2.1, section 1.4.3).
 double luminance(Color color);
 double contrast(Color a, Color b);
-/// "F", "B", "I", "W", "FB", "opt", "red": what boxes are labelled with. Transfers have the letter
+/// "F", "B", "I", "W", "FB", "opt", "red", "out", "in": what boxes are labelled with. Transfers have the letter
 /// of what made the value.
 std::string letter(Paint paint);
 /// "forward", "backward", ...: for legends.

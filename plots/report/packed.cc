@@ -81,6 +81,7 @@ Bytes bytes_of(const Event& event, const StageCosts& costs) {
                                 : find_pair(costs, *action->peer, action->stage);
     if (pair != nullptr) return forward ? pair->bytes : pair->gradient_bytes;
   }
+  if (event.kind == TaskKind::Copy) return costs.stages[action->stage.index()].offloaded;
   if (event.kind == TaskKind::Reduction && action->op == Op::ReduceGrad)
     for (const StageReduction& reduction : costs.reductions)
       if (std::ranges::find(reduction.stages, action->stage) != reduction.stages.end())

@@ -8,7 +8,8 @@ namespace pfeife::plots {
 namespace {
 
 bool is_communication(Paint paint) {
-  return paint == Paint::SendForward || paint == Paint::SendBackward || paint == Paint::Reduction;
+  return paint == Paint::SendForward || paint == Paint::SendBackward || paint == Paint::Reduction ||
+         paint == Paint::Offload || paint == Paint::Reload;
 }
 
 /// One box to draw.
@@ -76,6 +77,10 @@ std::string describe(const Event& event) {
   std::string text = to_string(event.cell);
   const auto* action = std::get_if<Action>(&event.cell);
   if (action == nullptr || !action->microbatch) return text;
+  if (event.kind == TaskKind::Copy)
+    text = "microbatch " + to_string(*action->microbatch) + " of stage " +
+           to_string(action->stage) +
+           (action->op == Op::Offload ? " to the host" : " back from the host");
   if (event.kind == TaskKind::Compute)
     text = label(event, true) + " of stage " + to_string(action->stage);
   if (event.kind == TaskKind::Transfer && action->peer)

@@ -12,7 +12,7 @@ TEST(Theme, FillsOfOneLaneDifferForEverySight) {
   const std::vector<std::vector<Paint>> lanes{
       {Paint::Forward, Paint::Backward, Paint::BackwardInput, Paint::BackwardWeight, Paint::Overlap,
        Paint::Optimizer, Paint::Reduction},
-      {Paint::SendForward, Paint::SendBackward, Paint::Reduction}};
+      {Paint::SendForward, Paint::SendBackward, Paint::Reduction, Paint::Offload, Paint::Reload}};
   for (const auto& lane : lanes)
     for (const Matrix& sight : kSights)
       for (std::size_t i = 0; i < lane.size(); ++i)

@@ -26,6 +26,7 @@ function eventWords(trace, event) {
   const own = trace.classes[trace.kind[event]], stages = own.parts.map(part => part[1]);
   if (own.kind === TRANSFER) return `${labelOf(trace, event)}'s ${own.parts[0][0] === 7 ? "value" : "gradient"} from rank ${own.rank} to rank ${own.peer}`;
   if (own.kind === REDUCTION) return `reduction of gradients` + (own.parties.length ? ", ranks " + own.parties.join(", ") : ", rank " + own.rank);
+  if (own.kind === COPY) return `copy of microbatch ${trace.first[event]} of stage ${stages[0]} ${own.parts[0][0] === 9 ? "to" : "from"} the host of rank ${own.rank}`;
   if (own.kind === OPTIMIZER) return `optimizer of stage ${stages[0]}, rank ${own.rank}`;
   return `${labelOf(trace, event)} of rank ${own.rank}, stage${stages.length > 1 ? "s" : ""} ${stages.join(" and ")}`;
 }
@@ -55,7 +56,7 @@ function twinOf(panel, event, other) {
 
 /// What a chain is made of.
 function chainWords(trace, events) {
-  const spent = [0, 0, 0, 0], ranks = new Set();
+  const spent = [0, 0, 0, 0, 0], ranks = new Set();
   let computed = 0, idle = 0;
   for (const event of events) {
     const own = trace.classes[trace.kind[event]];
@@ -67,6 +68,7 @@ function chainWords(trace, events) {
   const parts = [`computing ${share(spent[COMPUTE])} on ${ranks.size} rank${ranks.size === 1 ? "" : "s"}`];
   if (spent[TRANSFER]) parts.push(`transfers ${share(spent[TRANSFER])}`);
   if (spent[REDUCTION]) parts.push(`reductions ${share(spent[REDUCTION])}`);
+  if (spent[COPY]) parts.push(`copies ${share(spent[COPY])}`);
   if (spent[OPTIMIZER]) parts.push(`optimizer ${share(spent[OPTIMIZER])}`);
   if (idle > whole / 1000) parts.push(`between them ${share(idle)}`);
   return `${events.length} events one after the other from the start: ` + parts.join(", ");
@@ -118,7 +120,7 @@ function planView(box, tip) {
   const outlineAt = (row, event) => {
     const {layout, view} = timeline, {trace} = row.panel, perNs = (layout.right - layout.left) / (view.to - view.from);
     const x0 = Math.max(layout.left, layout.left + (trace.start[event] - view.from) * perNs), x1 = Math.min(layout.right, layout.left + (trace.end[event] - view.from) * perNs);
-    const sent = trace.classes[trace.kind[event]].kind % 3 !== 0, y = sent ? row.sentY : row.y;
+    const sent = beside(trace.classes[trace.kind[event]]), y = sent ? row.sentY : row.y;
     outline.hidden = x1 < layout.left || x0 > layout.right;
     outline.style.cssText = `left:${x0 - 1}px;top:${y - 1}px;width:${Math.max(x1 - x0, 2)}px;height:${(sent ? row.sentHeight : row.height)}px`;
   };
