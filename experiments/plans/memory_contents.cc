@@ -22,7 +22,7 @@ std::optional<std::size_t> highest_cell(const MemoryCurve& curve) {
 /// Values that cross, without what the stages save of them: only while received or to be sent.
 void save_nothing(StageCosts& costs) {
   for (std::vector<StageCost>* stages : {&costs.stages, &costs.last.stages})
-    for (StageCost& stage : *stages) stage.saved = Bytes{0};
+    for (StageCost& stage : *stages) stage.saved = stage.offloaded = Bytes{0};
   for (std::vector<StageValue>* values : {&costs.values, &costs.last.values})
     for (StageValue& value : *values) {
       value.saved_by_sender = false;

@@ -154,6 +154,8 @@ class Pipeline:
                 "ShardedGradScaler(process_group=...), then scaler.step(optimizer) and scaler.update(); or plan with bf16_amp",
                 stacklevel=3,
             )
+        if any(kind in cell for row in cells for cell in row for kind in ("OFFLOAD", "RELOAD")):
+            raise ConfigError("the plan offloads what stages save to the host, which is not run here; run a plan that offloads nothing")
         # An order in which transfers that hold their rank never wait in a circle.
         if wrong := plan.schedule.violations("rank", blocking=True):
             raise ConfigError(f"the schedule cannot run where transfers hold their rank; lower it again:\n{wrong}")

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/message_of.h"
+
 namespace pfeife {
 namespace {
 
@@ -65,6 +67,26 @@ TEST(StageCosts, AStorageCountsOnceAStageAndMarksTheValue) {
   EXPECT_TRUE(costs.values[1].saved_by_sender);
   EXPECT_THAT(costs.values[1].saved_by_receiver, ElementsAre(true));
   EXPECT_FALSE(costs.values[0].saved_by_sender);
+}
+
+// Of 8 B saved, 6 are a value that the other stage has, too; two devices share 1 B a ns.
+TEST(StageCosts, AShareOfWhatAStageSavesByItselfIsOffloaded) {
+  DeviceKind kind = device();
+  const auto costs_on = [&] {
+    return stage_costs(four_layers(), {{1}}, round_robin(2, 2),
+                       uniform_cluster(2, kind, {1e9}, ns{100}), {.offload = {0.5, 0}});
+  };
+  EXPECT_THAT(message_of(costs_on), ::testing::HasSubstr("have no way to their host"));
+  kind.host_link = HostLink{.bandwidth = {1e9}, .shared_by = 2};
+  const StageCosts costs = costs_on();
+  EXPECT_EQ(costs.stages[0].saved, Bytes{8});
+  EXPECT_EQ(costs.stages[0].offloaded, Bytes{1});
+  EXPECT_EQ(costs.stages[0].offload, ns{2});
+  EXPECT_EQ(costs.stages[0].reload, ns{2});
+  EXPECT_EQ(costs.stages[1].offloaded, Bytes{0});
+  EXPECT_FALSE(costs.one_copy_engine);
+  kind.host_link->half_duplex = true;
+  EXPECT_TRUE(costs_on().one_copy_engine);
 }
 
 TEST(StageCosts, TiedParameterIsHeldByBothRanksAndReduced) {

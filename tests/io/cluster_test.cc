@@ -284,6 +284,22 @@ TEST(ClusterLinks, ALinkWithinGroupsJoinsNoDevicesOfDifferentOnes) {
 
 TEST(ClusterLinks, ASingleDeviceNeedsNone) { EXPECT_EQ(with_links(1, "").devices(), 1u); }
 
+TEST(ClusterFile, SaysWhatDevicesHaveOfTheirHost) {
+  const std::string head =
+      "version: 1\nname: x\ndevice_kinds: {k: {memory: 1 GiB, host_link: {bandwidth: 25 GB/s, "
+      "duplex: half, shared_by: 2}}}\ndevices: [{kind: k}]\n";
+  const Cluster cluster = parse_cluster(head + "host_memory: 512 GiB\ndevices_per_node: 1", "c");
+  EXPECT_EQ(cluster.kinds[0].host_link,
+            (HostLink{.bandwidth = {25e9}, .half_duplex = true, .shared_by = 2}));
+  EXPECT_EQ(cluster.host_memory, 512 * kGiB);
+  EXPECT_EQ(cluster.devices_per_node, 1U);
+  EXPECT_EQ(parse_cluster(kHead + "devices: [{kind: k}]", "c").kinds[0].host_link, std::nullopt);
+  EXPECT_THAT(error_of(std::string(head).replace(head.find("half"), 4, "both")),
+              HasSubstr("full, half"));
+  EXPECT_THAT(error_of(std::string(head).replace(head.find("bandwidth"), 9, "banwidth")),
+              HasSubstr("did you mean \"bandwidth\"?"));
+}
+
 TEST(ClusterErrors, AreSaidAtThePlace) {
   EXPECT_EQ(link_error(2, ""),
             "c.yaml:1:1: no route connects device 0 with device 1; add one, the last may be a link "

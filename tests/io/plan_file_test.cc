@@ -218,6 +218,19 @@ TEST_F(PlanFile, KeepsThatTheLastMicrobatchIsNotRecomputed) {
   EXPECT_MESSAGE(error_after("recompute: [true, false]", "recompute: [false, false]"));
 }
 
+TEST_F(PlanFile, SaysWhatShareEachStageOffloads) {
+  Plan plan = example_plan();
+  EXPECT_EQ(plan_text(plan, "").find("offload"), std::string::npos);
+  plan.recomputed.offload = {0.5, 0};
+  EXPECT_EQ(knobs(plan), "loop_batch=1, prefetch=1,0, offload=0.5 0");
+  write_plan(folder_, plan);
+  EXPECT_THAT(read_file(folder_ / "plan.yaml"), HasSubstr("offload: [0.5, 0]\n"));
+  EXPECT_EQ(read_plan(folder_ / "plan.yaml"), plan);
+  EXPECT_THAT(error_after("offload: [0.5, 0]", "offload: [0.5]"),
+              HasSubstr("expected one share for each of 2 stages"));
+  EXPECT_THAT(error_after("offload: [0.5]", "offload: [0.5, 1.5]"), HasSubstr("0 to 1"));
+}
+
 TEST_F(PlanFile, SaysThatMessagesAreReceivedLate) {
   Plan plan = example_plan();
   EXPECT_EQ(plan_text(plan, "").find("receives"), std::string::npos);

@@ -461,7 +461,7 @@ std::vector<Bytes> reserved_memory(const Plan& plan, const Layers& layers,
                                    const AllocatorSettings& settings,
                                    const std::vector<Bytes>& limit) {
   std::vector<Bytes> reserved = plan.peak_memory;
-  if (!has_lifetimes(layers) || slice_count(plan.schedule) > 1) {
+  if (!has_lifetimes(layers) || slice_count(plan.schedule) > 1 || plan.recomputed.offloads()) {
     for (Bytes& bytes : reserved)
       bytes = Bytes{
           static_cast<std::int64_t>(reserved_factor(settings) * static_cast<double>(bytes.value))};

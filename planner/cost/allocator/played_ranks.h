@@ -31,7 +31,8 @@ inline bool has_lifetimes(const Layers& layers) {
 }
 
 /// [rank] Most that is reserved: plan.peak_memory and what the played lifetimes have beyond their
-/// allocated bytes; by reserved_factor() without lifetimes, and of slices. `limit`: [rank];
+/// allocated bytes; by reserved_factor() without lifetimes, of slices and of plans that offload.
+/// `limit`: [rank];
 /// ranks that allocate so much less that no allocator fills it are not played, nor any behind one
 /// that reserves too much: they need what they allocate. Empty = all are played.
 std::vector<Bytes> reserved_memory(const Plan& plan, const Layers& layers,

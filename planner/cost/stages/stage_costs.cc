@@ -1,6 +1,7 @@
 #include "planner/cost/stages/stage_costs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <span>
@@ -279,6 +280,32 @@ void add_recomputation(const std::vector<bool>& recompute, StageCosts& costs) {
   for (StageCost& stage : costs.stages) stage.recomputed = std::max(stage.recomputed, Bytes{0});
 }
 
+void add_offload(const std::vector<double>& shares, const Placement& placement,
+                 const Cluster& cluster, std::vector<StageCost>& stages,
+                 const std::vector<StageValue>& values) {
+  std::vector<Bytes> own;
+  for (const StageCost& stage : stages) own.push_back(stage.saved);
+  for (const StageValue& value : values) {
+    if (value.saved_by_sender) own[value.from.index()] -= value.bytes;
+    for (std::size_t i = 0; i < value.to.size(); ++i)
+      if (value.saved_by_receiver[i]) own[value.to[i].index()] -= value.bytes;
+  }
+  for (std::size_t s = 0; s < own.size(); ++s) {
+    if (shares[s] <= 0 || own[s] <= Bytes{0}) continue;
+    const DeviceKind& kind = cluster.kind(placement.device(StageId{s}));
+    if (!kind.host_link)
+      throw ConfigError({}, "stage " + std::to_string(s) + " offloads what it saves, but devices " +
+                                "of the kind \"" + kind.name +
+                                "\" have no way to their host; give the kind a host_link in the "
+                                "cluster file, as host_link: {bandwidth: 25 GB/s}");
+    const HostLink& link = *kind.host_link;
+    const BytesPerSecond rate{link.bandwidth.value / static_cast<double>(link.shared_by)};
+    StageCost& stage = stages[s];
+    stage.offloaded = Bytes{std::llround(shares[s] * static_cast<double>(own[s].value))};
+    stage.offload = stage.reload = nanoseconds_from_seconds(seconds_at(stage.offloaded, rate));
+  }
+}
+
 void add_overheads(const Placement& placement, const Cluster& cluster,
                    std::vector<StageCost>& stages) {
   std::vector<bool> seen(placement.ranks(), false);
@@ -336,6 +363,19 @@ StageCosts with_recomputation(StageCosts collected, const Recomputed& recomputed
   if (recomputed.except_last && recomputed.any())
     collected.last = {collected.stages, collected.values};
   add_recomputation(recomputed.stages, collected);
+  if (recomputed.offloads()) {
+    PFEIFE_CHECK(recomputed.offload.size() == collected.stages.size(), "one share for each stage");
+    const auto offload = [&](std::vector<StageCost>& stages,
+                             const std::vector<StageValue>& values) {
+      add_offload(recomputed.offload, placement, cluster, stages, values);
+    };
+    offload(collected.stages, collected.values);
+    if (!collected.last.stages.empty()) offload(collected.last.stages, collected.last.values);
+    for (const DeviceId device : placement.device_of_rank) {
+      const std::optional<HostLink>& link = cluster.kind(device).host_link;
+      collected.one_copy_engine |= link && link->half_duplex;
+    }
+  }
   add_overheads(placement, cluster, collected.stages);
   add_overheads(placement, cluster, collected.last.stages);
   return collected.mode == Mode::Forward ? without_backward(std::move(collected)) : collected;
@@ -352,9 +392,9 @@ StageCosts stage_costs(const SummedLayers& sums, const Partition& partition,
   };
   if (recomputed.blocks.empty()) return costs_of(sums, recomputed);
   const Layers again = recomputed_layers(sums.layers(), partition, recomputed.blocks);
-  StageCosts costs = costs_of(again, {.stages = recomputed.stages});
+  StageCosts costs = costs_of(again, {.stages = recomputed.stages, .offload = recomputed.offload});
   if (!recomputed.except_last) return costs;
-  StageCosts kept = costs_of(sums, {});
+  StageCosts kept = costs_of(sums, {.offload = recomputed.offload});
   costs.last = {std::move(kept.stages), std::move(kept.values)};
   return costs;
 }

@@ -175,6 +175,10 @@ const FieldList<ClusterFile>& cluster_fields() {
                                                : YamlValue{};
                 }}
           .by_default("none"),
+      field("host_memory", &Of::host_memory, memory(),
+            "of a node, that plans may offload to together: what its devices have away at once, at "
+            "their highest")
+          .by_default("no limit"),
       entries_of("links", &Of::links, link_fields, read_named_link, "a list",
                  "[what joins the devices](#links)")
           .by_default("none"),

@@ -64,6 +64,7 @@ struct ClusterFile {
   std::vector<DeviceKind> kinds;
   std::vector<DeviceCount> devices;
   std::optional<std::size_t> devices_per_node;
+  std::optional<Bytes> host_memory;
   std::vector<LinkEntry> links;
   std::vector<RouteEntry> routes;
   std::optional<std::vector<std::size_t>> rings;  ///< indices into `links`

@@ -71,6 +71,13 @@ Kind<Bytes> whole_memory() {
   return kind;
 }
 
+FieldList<HostLink> host_link_fields() {
+  return {
+      field("bandwidth", &HostLink::bandwidth, bandwidth(), "").always().needed(),
+      field("duplex", &HostLink::half_duplex, word<bool>({{"full", false}, {"half", true}}), ""),
+      field("shared_by", &HostLink::shared_by, whole<std::int64_t>(1, 1024), "")};
+}
+
 /// Zero where it is not given.
 Kind<BytesPerSecond> bandwidth_or_none() {
   Kind<BytesPerSecond> kind = bandwidth();
@@ -120,7 +127,12 @@ const FieldList<DeviceKind>& device_kind_fields() {
       field("iteration_overhead", &Of::iteration_overhead, duration(), "time once a step"),
       field("compute_factor", &Of::compute_factor, real(0.01, 100),
             "by which every time of the roofline is longer than its figures say: a "
-            "[calibration](../reference/calibration.md)")};
+            "[calibration](../reference/calibration.md)"),
+      field("host_link", &Of::host_link, map_of(host_link_fields()),
+            "the way to the host's memory, each way, which offloading takes: `{bandwidth: 25 GB/s, "
+            "duplex: half, shared_by: 2}`. `half`: one way at a time; `shared_by`: devices on one "
+            "root, each has that part")
+          .by_default("none: nothing can be offloaded")};
   return fields;
 }
 

@@ -35,6 +35,10 @@ Exported export_plan(const std::string& name, const PlanToExport& planned) {
       throw ConfigError({}, "the plan cuts each microbatch into " + std::to_string(slices) +
                                 " slices, and none of the formats can say so; export a plan of "
                                 "whole microbatches (without plan.slices)");
+    if (planned.plan.recomputed.offloads() && !torch)
+      throw ConfigError({},
+                        "the plan offloads what stages save to the host (offload), and none of "
+                        "the formats can say so; export a plan that offloads nothing");
     return writer.write(planned);
   }
   std::string known;

@@ -212,6 +212,13 @@ void check_agreement(const YamlNode& root, const Plan& plan) {
   if (!plan.recomputed.blocks.empty()) check_blocks(root.at("recompute_blocks"), plan);
   if (plan.recomputed.stages.size() != stages)
     root.at("recompute").fail("expected one value for each of " + text(stages) + " stages");
+  if (const auto shares = root.find("offload")) {
+    if (plan.recomputed.offload.size() != stages)
+      shares->fail("expected one share for each of " + text(stages) + " stages");
+    if (plan.recomputed.offloads() && (slices > 1 || plan.training.mode == Mode::Forward))
+      shares->fail(slices > 1 ? "only whole microbatches are offloaded, and the schedule has slices"
+                              : "a plan that runs forward only saves nothing to offload");
+  }
   if (plan.recomputed.except_last && !plan.recomputed.any())
     root.at("recompute_except_last").fail("the plan recomputes nothing; leave it out");
 }
@@ -264,6 +271,7 @@ FieldList<Plan> choice_fields(const Beside& beside) {
       recomputed(field("recompute", &Recomputed::stages, list_of(flag()), "")).always().needed(),
       Field<Plan>{"recompute_blocks", "", "", read_blocks, blocks_value},
       recomputed(field("recompute_except_last", &Recomputed::except_last, flag(), "")),
+      recomputed(field("offload", &Recomputed::offload, list_of(real(0, 1)), "")),
       field<Plan>("receives", &Plan::receives,
                   word<Receives>({{"as_ready", Receives::AsReady}, {"at_need", Receives::AtNeed}}),
                   "")};

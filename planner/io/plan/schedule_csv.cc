@@ -49,6 +49,11 @@ std::optional<std::string> written(const Cell& cell, Reader reader, std::size_t 
                                 std::to_string(position + 1) + ": " + to_string(*action) +
                                 " names a slice, which torch.distributed.pipelining cannot do; its "
                                 "microbatches are whole");
+    if (is_copy(action->op))
+      throw ConfigError({}, "row " + std::to_string(rank + 1) + ", cell " +
+                                std::to_string(position + 1) + ": " + to_string(*action) +
+                                " copies between device and host, which "
+                                "torch.distributed.pipelining cannot do");
     if (is_skip(*action))
       throw ConfigError({}, "row " + std::to_string(rank + 1) + ", cell " +
                                 std::to_string(position + 1) + ": " + to_string(*action) +

@@ -43,6 +43,14 @@ struct EfficiencyCurve {
 /// What a device is; some operators keep other bytes for backward on a CPU than on a GPU.
 enum class DeviceType { Gpu, Cpu };
 
+/// A device's way to the memory of its host, which OFFLOAD and RELOAD take.
+struct HostLink {
+  BytesPerSecond bandwidth;    ///< each way
+  bool half_duplex = false;    ///< one way at a time
+  std::int64_t shared_by = 1;  ///< devices on one root: each has that part of the bandwidth
+  friend bool operator==(const HostLink&, const HostLink&) = default;
+};
+
 /// Speeds are only for times made by the roofline; who has others may leave them out. They are
 /// those published; compute_factor says how much longer each of the roofline's times is.
 struct DeviceKind {
@@ -59,6 +67,7 @@ struct DeviceKind {
   Nanoseconds stage_overhead{0};      ///< per F, and per B or I, of a stage
   Nanoseconds iteration_overhead{0};  ///< once a step, with the optimizer
   double compute_factor = 1;
+  std::optional<HostLink> host_link = std::nullopt;
 
   // What the roofline computes with.
   Nanoseconds operator_time() const;         ///< of an operator, besides its work
@@ -97,6 +106,9 @@ struct Cluster {
   /// [device] Links that what its replicas reduce goes over; without, as ring_links() says.
   std::optional<std::vector<std::vector<std::size_t>>> rings = std::nullopt;
   std::vector<std::string> notes;  ///< provenance lines for the report
+  /// Of a node of so many devices, what plans may offload to; without, it is not known.
+  std::optional<Bytes> host_memory = std::nullopt;
+  std::size_t devices_per_node = 0;  ///< 0 = all
 
   std::size_t devices() const { return kind_of_device.size(); }
   const DeviceKind& kind(DeviceId d) const { return kinds[kind_of_device[d.index()]]; }

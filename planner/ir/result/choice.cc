@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/ir/basics/decimals.h"
+
 namespace pfeife {
 namespace {
 
@@ -24,7 +26,20 @@ bool Recomputed::any() const {
   return !blocks.empty() || std::ranges::find(stages, true) != stages.end();
 }
 
-std::string to_string(const Recomputed& recomputed) {
+bool Recomputed::offloads() const {
+  return std::ranges::any_of(offload, [](double share) { return share > 0; });
+}
+
+/// "offload=0.5" of all stages, else one share a stage.
+static std::string offload_text(const std::vector<double>& shares) {
+  const bool alike = std::ranges::all_of(shares, [&](double s) { return s == shares.front(); });
+  std::string text = "offload=";
+  for (std::size_t s = 0; s < (alike ? 1 : shares.size()); ++s)
+    text += (s > 0 ? " " : "") + shortest(shares[s]);
+  return text;
+}
+
+static std::string recompute_text(const Recomputed& recomputed) {
   if (!recomputed.any()) return "";
   const std::vector<bool>& stages = recomputed.stages;
   const std::size_t blocks = recomputed.blocks.size();
@@ -32,6 +47,12 @@ std::string to_string(const Recomputed& recomputed) {
   if (blocks == 0)
     what = std::ranges::find(stages, false) == stages.end() ? "all" : list_of(stages);
   return "recompute=" + what + (recomputed.except_last ? " except last" : "");
+}
+
+std::string to_string(const Recomputed& recomputed) {
+  const std::string again = recompute_text(recomputed);
+  if (!recomputed.offloads()) return again;
+  return again + (again.empty() ? "" : ", ") + offload_text(recomputed.offload);
 }
 
 std::string knobs(const Choice& choice) {

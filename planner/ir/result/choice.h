@@ -12,19 +12,24 @@
 
 namespace pfeife {
 
-/// What a plan computes again.
+/// What a plan does not keep on the device between F and B: what it computes again, what it sends
+/// to the host.
 struct Recomputed {
   std::vector<bool> stages = {};  ///< [stage]; empty = none
   /// Each by itself, within a stage that `stages` does not have; sorted, none overlaps another.
   std::vector<LayerRange> blocks = {};
   /// The microbatch that a stage runs forward last is kept.
   bool except_last = false;
+  /// [stage] share, 0 to 1, of what the stage saves by itself that is offloaded; empty = none.
+  std::vector<double> offload = {};
 
-  bool any() const;
+  bool any() const;       ///< is computed again
+  bool offloads() const;  ///< anything
+
   friend bool operator==(const Recomputed&, const Recomputed&) = default;
 };
 /// "recompute=all", "recompute=0-2 7" (stages), "recompute=12 blocks", "recompute=all except last";
-/// "" if nothing is.
+/// "" if nothing is. What is offloaded follows: "offload=0.5", "offload=1 0.25 0 0".
 std::string to_string(const Recomputed& recomputed);
 
 /// A plan's choices. Equal choices make equal plans.
