@@ -69,7 +69,8 @@ TEST(StageCosts, AStorageCountsOnceAStageAndMarksTheValue) {
   EXPECT_FALSE(costs.values[0].saved_by_sender);
 }
 
-// Of 8 B saved, 6 are a value that the other stage has, too; two devices share 1 B a ns.
+// Stage 0 saves 8 B, of which 6 are a value that the other stage has, too; two devices share 1 B a
+// ns.
 TEST(StageCosts, AShareOfWhatAStageSavesByItselfIsOffloaded) {
   DeviceKind kind = device();
   const auto costs_on = [&] {

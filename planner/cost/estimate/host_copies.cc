@@ -15,10 +15,10 @@ bool has_copies(const Schedule& schedule) {
   return found;
 }
 
-/// When a value is made, away, coming back and read.
+/// When the action that saves a value begins, and when the value is away, coming back and read.
 struct Times {
   bool offloaded = false;
-  Nanoseconds made{0}, away_from{0}, away{0}, back_from{0}, back{0}, read{0};
+  Nanoseconds begun{0}, away_from{0}, away{0}, back_from{0}, back{0}, read{0};
 };
 
 using Microbatches = std::map<std::pair<StageId, MicrobatchId>, Times>;
@@ -27,7 +27,7 @@ void note(const Event& event, Microbatches& times) {
   for_each_action(event.cell, [&](const Action& action) {
     if (!is_compute(action.op) && !is_copy(action.op)) return;
     Times& of = times[{action.stage, *action.microbatch}];
-    if (action.op == Op::Forward) of.made = event.start;
+    if (action.op == Op::Forward) of.begun = event.start;
     if (action.op == Op::Offload)
       of.offloaded = true, of.away_from = event.start, of.away = event.end;
     if (action.op == Op::Reload) of.back_from = event.start, of.back = event.end;
@@ -115,7 +115,7 @@ std::vector<HostCopies> host_copies(const Schedule& lowered, const StageCosts& c
       if (!at.offloaded) continue;
       const Bytes bytes = stage_cost(costs, forward(stage, m), m == last[stage.index()]).offloaded;
       ranks[r].bytes[value] = bytes;
-      ranks[r].device.hold(at.made, at.away, bytes);
+      ranks[r].device.hold(at.begun, at.away, bytes);
       ranks[r].device.hold(at.back_from, at.read, bytes);
       ranks[r].host.hold(at.away_from, at.back, bytes);
     }

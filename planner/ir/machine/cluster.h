@@ -106,7 +106,7 @@ struct Cluster {
   /// [device] Links that what its replicas reduce goes over; without, as ring_links() says.
   std::optional<std::vector<std::vector<std::size_t>>> rings = std::nullopt;
   std::vector<std::string> notes;  ///< provenance lines for the report
-  /// Of a node of so many devices, what plans may offload to; without, it is not known.
+  /// Memory of a node of so many devices that plans may offload to; without, it is not known.
   std::optional<Bytes> host_memory = std::nullopt;
   std::size_t devices_per_node = 0;  ///< 0 = all
 

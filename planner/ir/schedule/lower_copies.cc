@@ -95,7 +95,7 @@ class Rank {
   }
 
  private:
-  /// Of stages that offload, in the order of F.
+  /// What stages that offload save, in the order of F.
   std::vector<SavedValue> saved_values(
       const std::vector<MicrobatchId>& last,
       const std::function<bool(StageId, MicrobatchId)>& wanted) const {
