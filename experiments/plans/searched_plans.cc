@@ -7,8 +7,10 @@
 #include "experiments/plans/handed_plans.h"
 #include "planner/search/choices/advice.h"
 #include "planner/search/choices/leaner_orders.h"
+#include "planner/search/choices/offloading.h"
 #include "planner/search/joint/if_needed.h"
 #include "planner/search/price/pareto.h"
+#include "planner/search/search.h"
 
 namespace pfeife {
 namespace {
@@ -69,6 +71,10 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   const CaseInputs settled{plans.settled.get(), found.best.layers, &cluster};
   if (!inputs.handed.empty())
     add_handed_plans(inputs, settled_problem(settled, plans.answer.recompute), plans);
+  if (config.plan.offload)
+    add_offloading_plans(
+        offloading_plans(settled_problem(settled, plans.answer.recompute), options, search),
+        plans.answer);
   const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
   const bool compared = options.keep > 1 && !config.plan.reference;
   if (compared && !plans.answer.plans.empty())

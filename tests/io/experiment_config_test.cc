@@ -422,6 +422,20 @@ TEST_F(ExperimentConfig, MessagesAreReceivedLateUnlessTheConfigSaysOtherwise) {
   EXPECT_THAT(resolved_text(ready), HasSubstr(", receives: as_ready"));
 }
 
+TEST_F(ExperimentConfig, PlansMayOffloadWholeMicrobatchesOfTraining) {
+  const CaseConfig config = read(kSmallest + "plan: {offload: auto}\n").cases.at(0);
+  EXPECT_TRUE(config.plan.offload);
+  EXPECT_THAT(resolved_text(config), HasSubstr("offload: auto"));
+  const CaseConfig usual = read(kSmallest).cases.at(0);
+  EXPECT_FALSE(usual.plan.offload);
+  EXPECT_EQ(resolved_text(usual).find("offload"), std::string::npos);
+  EXPECT_THAT(error(kSmallest + "plan: {offload: auto, slices: [2]}\n"),
+              HasSubstr("plan.offload: only whole microbatches are offloaded"));
+  EXPECT_THAT(error(kSmallest + "plan: {offload: auto, search: reference}\n"),
+              HasSubstr("leave plan.offload out"));
+  EXPECT_THAT(error(kSmallest + "plan: {offload: maybe}\n"), HasSubstr("none"));
+}
+
 TEST_F(ExperimentConfig, TheLastMicrobatchMayBeKept) {
   const std::string written =
       "baselines: [{family: gpipe, recompute: full, recompute_except_last: true}, {family: gpipe, "

@@ -82,6 +82,7 @@ void check_reference(const PlanSettings& plan) {
       {"iterations", plan.iterations != usual.iterations},
       {"recompute", plan.recompute != usual.recompute},
       {"recompute_except_last", plan.recompute_except_last},
+      {"offload", plan.offload},
       {"receives", plan.receives != usual.receives},
       {"order", plan.order != usual.order},
       {"cuts_at", plan.cuts_at != usual.cuts_at},
@@ -144,8 +145,23 @@ void check_slices(const PlanSettings& plan) {
            "search or slices out");
 }
 
+void check_offload(const PlanSettings& plan) {
+  if (!plan.offload) return;
+  if (!plan.slices.empty())
+    refuse("plan.offload",
+           "only whole microbatches are offloaded; leave plan.slices or offload out");
+  if (!plan.framework.empty())
+    refuse("plan.offload",
+           "no framework takes a plan that offloads; leave plan.for or offload out");
+  if (!plan.searched())
+    refuse("plan.offload",
+           "a given plan says itself what it offloads, and a given schedule by its rows; leave "
+           "plan.offload out");
+}
+
 void check_plan(const PlanSettings& plan) {
   check_slices(plan);
+  check_offload(plan);
   if (!(plan.as_fast >= 0 && plan.as_fast <= 1))
     refuse("plan.as_fast", "a share from 0 to 1 is needed");
   if (!(plan.memory_margin >= 0 && plan.memory_margin <= 0.9))
@@ -284,6 +300,7 @@ void check_forward(const Request& request) {
   if (plan.recompute != Recompute::IfNeeded && plan.recompute != Recompute::None)
     refuse("plan.recompute", kNothingKept);
   if (plan.recompute_except_last) refuse("plan.recompute_except_last", kNothingKept);
+  if (plan.offload) refuse("plan.offload", kNothingKept);
   if (request.training.clip_norm > 0)
     refuse("training.clip_norm",
            "there are no gradients where training.mode is forward; leave it out");

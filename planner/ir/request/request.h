@@ -55,7 +55,9 @@ struct PlanSettings {
   std::vector<std::int32_t> given_cuts = {};
   CutsAt cuts_at = CutsAt::Auto;
   Recompute recompute = Recompute::IfNeeded;
-  bool recompute_except_last = false;    ///< of whatever is recomputed, not the last microbatch
+  bool recompute_except_last = false;  ///< of whatever is recomputed, not the last microbatch
+  /// Plans may send to the host what stages save, where devices have a way there.
+  bool offload = false;
   Receives receives = Receives::AtNeed;  ///< AtNeed: late, where a plan does not fit otherwise
   std::string order = "captured";        ///< of an archive's nodes; "search" = is to be found
   std::vector<DeviceId> devices = {};    ///< [rank]; empty = rank r on device r

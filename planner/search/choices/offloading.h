@@ -1,0 +1,25 @@
+// Plans that send to the host what does not fit on devices, or would have to be computed again.
+//
+// The problem is searched as if devices had room for everything; for the best plans then found,
+// each stage keeps what it saves, offloads half or all of it, or recomputes its forward, as is
+// fastest together where memory is limited (fastest_fitting). No bound is known of such plans.
+#pragma once
+
+#include <vector>
+
+#include "planner/search/problem.h"
+
+namespace pfeife {
+
+/// The plans that fit devices and hosts; the fastest first. None without a host_link.
+std::vector<Priced> offloading_plans(const Problem& problem, const SearchOptions& options,
+                                     const SearchFunction& search);
+
+/// Adds plans, if there are any, to an answer, whose bound and proof then go.
+void add_offloading_plans(std::vector<Priced> plans, Answer& answer);
+
+/// What the ranks of each node have on their host at once, each at its highest, is within
+/// Cluster::host_memory.
+bool fits_on_hosts(const CostedRows& rows, const Placement& placement, const Cluster& cluster);
+
+}  // namespace pfeife

@@ -1,0 +1,87 @@
+// Plans that send to the host what has no room: of a chain whose values fit on no device otherwise.
+#include "planner/search/choices/offloading.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/search/search.h"
+
+namespace pfeife {
+namespace {
+
+constexpr std::int64_t kSaved = 100;  // B a layer and microbatch
+
+/// Four layers, each F = I = W = 1 us.
+Layers chain_of_layers() {
+  Layers layers;
+  const Nanoseconds one{1000};
+  for (int l = 0; l < 4; ++l) {
+    Layer layer;
+    layer.times = {{one, one, one, Nanoseconds{0}}};
+    layer.saved = Bytes{kSaved};
+    layers.layers.push_back(layer);
+  }
+  for (int l = 0; l < 3; ++l)
+    layers.values.push_back({"v", LayerId{l}, {LayerId{l + 1}}, Bytes{1}, Bytes{1}, {}});
+  return layers;
+}
+
+/// Devices that take as long for a layer's values, one way, as for its F.
+Cluster cluster_with(std::optional<HostLink> link) {
+  DeviceKind kind;
+  kind.memory = Bytes{1 << 20};
+  kind.host_link = link;
+  return uniform_cluster(4, kind, {1e12}, Nanoseconds{0});
+}
+
+Problem problem_of(const Layers& layers, const Cluster& cluster, std::int64_t limit) {
+  return {.layers = layers,
+          .cluster = cluster,
+          .schedules = {{.family = "1f1b", .ranks = 4, .microbatches = 8}},
+          .device_of_rank = {DeviceId{0}, DeviceId{1}, DeviceId{2}, DeviceId{3}},
+          .memory_limit = std::vector<Bytes>(4, Bytes{limit}),
+          .cuts = Partition{{0, 1, 2}}};
+}
+
+const HostLink kLink{.bandwidth = {0.1e9}};
+
+// Rank 0 has four microbatches in flight, 400 B; with all but two on the host 200 B are enough, and
+// the step takes as long: 3 (8 + 4 - 1) us.
+TEST(Offloading, FitsWhereNothingElseDoesAndTakesNoLonger) {
+  const Layers layers = chain_of_layers();
+  const Cluster linked = cluster_with(kLink);
+  const Problem problem = problem_of(layers, linked, 250);
+  Answer answer = search(problem, {});
+  ASSERT_TRUE(answer.infeasible);
+  std::vector<Priced> plans = offloading_plans(problem, {}, search);
+  ASSERT_FALSE(plans.empty());
+  EXPECT_EQ(plans.front().estimate, Nanoseconds{33'000});
+  EXPECT_TRUE(plans.front().recomputed.offloads());
+  for (const Bytes peak : plans.front().peak_memory) EXPECT_LE(peak, Bytes{250});
+  EXPECT_THAT(name_of(plans.front()), ::testing::HasSubstr("offload="));
+  add_offloading_plans(plans, answer);
+  EXPECT_FALSE(answer.infeasible);
+  EXPECT_FALSE(answer.bound);
+  EXPECT_EQ(answer.plans.front(), plans.front());
+}
+
+TEST(Offloading, NeedsAWayToTheHostAndRoomThere) {
+  const Layers layers = chain_of_layers();
+  const Cluster alone = cluster_with(std::nullopt);
+  EXPECT_TRUE(offloading_plans(problem_of(layers, alone, 250), {}, search).empty());
+  Cluster small = cluster_with(kLink);
+  small.host_memory = Bytes{100};
+  EXPECT_TRUE(offloading_plans(problem_of(layers, small, 250), {}, search).empty());
+  small.devices_per_node = 2, small.host_memory = Bytes{10'000};
+  EXPECT_FALSE(offloading_plans(problem_of(layers, small, 250), {}, search).empty());
+}
+
+// A way so slow that nothing is back in time leaves recomputation.
+TEST(Offloading, ASlowWayIsNotTaken) {
+  const Layers layers = chain_of_layers();
+  const Cluster slow = cluster_with(HostLink{.bandwidth = {1e6}});
+  EXPECT_TRUE(offloading_plans(problem_of(layers, slow, 250), {}, search).empty());
+}
+
+}  // namespace
+}  // namespace pfeife
