@@ -22,8 +22,11 @@ TEST_P(ShippedConfig, RunsReducedAndLeavesEveryFile) {
   if (run({(configs() / GetParam()).string() + ".yaml", "--measures"}).code == 0)
     GTEST_SKIP() << "measures; tests/measure runs it where pfeife-run is";
   // Enough devices that the models fit.
-  const std::map<std::string, std::string> devices{
-      {"llama2_7b", "8"}, {"sdxl_unet", "8"}, {"zero_bubble", "8"}, {"zero_bubble_sweep", "8"}};
+  const std::map<std::string, std::string> devices{{"llama2_7b", "8"},
+                                                   {"offload", "4"},
+                                                   {"sdxl_unet", "8"},
+                                                   {"zero_bubble", "8"},
+                                                   {"zero_bubble_sweep", "8"}};
   const auto found = devices.find(GetParam());
   const bool forward = GetParam() == "forward";
   const std::string family = forward                             ? "forward"
@@ -78,6 +81,17 @@ TEST_F(HandMade, TwoStagesTakeAsLongAndAsMuchMemoryAsByHand) {
             "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1OPTIMIZER_STEP\n");
   EXPECT_THAT(read("out/devices=2,microbatches=2/1f1b/plan.yaml"),
               ::testing::HasSubstr("peak_memory: [23000000 B, 21000000 B]"));
+}
+
+// Derived by hand in the config's comment.
+TEST_F(HandMade, OffloadingIsAsFastAsRoomForEverything) {
+  ASSERT_EQ(run({(configs() / "offload.yaml").string(), "--out", "out"}).code, 0);
+  EXPECT_EQ(result("out", "planned", "estimate_ms"), "21000.000000");
+  EXPECT_EQ(result("out", "planned", "simulate_ms"), "21000.000000");
+  EXPECT_EQ(result("out", "planned", "peak_memory_bytes"), "20000000000");
+  EXPECT_THAT(read("out/devices=4,microbatches=4/planned/plan.yaml"),
+              ::testing::HasSubstr("offload: [1, 1, 0, 0]"));
+  EXPECT_GT(std::stod(result("out", "1f1b_choose", "estimate_ms")), 21000);
 }
 
 // Qi et al., ICLR 2024: bubble of 1F1B as published; interleaved with all dependencies counted
