@@ -27,15 +27,29 @@ std::string share_text(double share) {
   return fmt::format(", {} %", std::min(99, static_cast<int>(100 * share)));
 }
 
+constexpr double kLastThird = 2.0 / 3.0;
+
 void TimeLeft::reached(double share, Seconds elapsed) {
-  if (share <= share_) return;
-  share_ = share, told_ = elapsed;
-  left_ = elapsed * (1 - std::min(share, 1.0)) / share;
+  if (share <= 0 || elapsed.count() <= 0) return;
+  if (!reached_.empty() && share <= reached_.back().share) return;
+  reached_.push_back({std::min(share, 1.0), elapsed});
+  while (reached_.size() > 1 && reached_[1].elapsed <= elapsed * kLastThird)
+    reached_.erase(reached_.begin());
 }
 
 std::optional<TimeLeft::Seconds> TimeLeft::at(Seconds elapsed) const {
-  const Seconds left = left_ - (elapsed - told_);
-  if (share_ == 0 || left.count() < 1) return std::nullopt;
+  const Seconds begin = elapsed * kLastThird;
+  if (reached_.empty() || reached_.front().elapsed > begin) return std::nullopt;
+  // While nothing is done the end moves away; it is latest right before something is.
+  Seconds soonest = Seconds::max(), latest{0};
+  for (std::size_t i = 0; i < reached_.size(); ++i) {
+    const Seconds until = i + 1 < reached_.size() ? reached_[i + 1].elapsed : elapsed;
+    if (until < begin) continue;
+    soonest = std::min(soonest, std::max(begin, reached_[i].elapsed) / reached_[i].share);
+    latest = std::max(latest, until / reached_[i].share);
+  }
+  const Seconds left = reached_.back().end() - elapsed;
+  if (left.count() < 1 || latest - elapsed > kAgree * (soonest - elapsed)) return std::nullopt;
   return left;
 }
 

@@ -9,22 +9,29 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace pfeife {
 
-/// How long work will take that was equally fast so far. While nothing is done the time left falls
-/// with the clock, and is never more than it was.
+/// How long work will take if it goes on as fast as so far. Said only while that can be believed:
+/// where the forecasts of the last third of the time, made at any moment of it, do not leave more
+/// than kAgree times as long as each other. What stalls, or rushes, is silent.
 class TimeLeft {
  public:
   using Seconds = std::chrono::duration<double>;
+  static constexpr double kAgree = 1.5;
   /// So much of the work, of 1, is done by then; less than before changes nothing.
   void reached(double share, Seconds elapsed);
-  /// Nothing before there is something to judge by, and once the forecast has run out.
+  /// Falls with the clock while nothing is done. Nothing below a second.
   std::optional<Seconds> at(Seconds elapsed) const;
 
  private:
-  double share_ = 0;
-  Seconds left_{0}, told_{0};  ///< as it was when `share_` was reached
+  struct Reached {
+    double share = 0;
+    Seconds elapsed{0};
+    Seconds end() const { return elapsed / share; }  ///< of all work, as it looks then
+  };
+  std::vector<Reached> reached_;  // rising; the last that is older than a third, and those after it
 };
 
 /// The bar on a terminal `width` characters wide: how many cases are finished, the time so far and

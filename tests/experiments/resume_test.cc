@@ -5,14 +5,18 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <regex>
 #include <set>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "experiments/show/progress.h"
 #include "experiments/sweep/first_answer.h"
@@ -327,25 +331,77 @@ TEST(ProgressBar, ShowsTheTimeTheRestAndTheCaseAndKeepsToTheLine) {
           width);
 }
 
-// A tenth in 30 s: 270 s are left, a second later 269, whatever comes meanwhile that is no
-// progress; a half after 100 s: 100 are left.
+/// Second, and the share that was done by then.
+using Recorded = std::vector<std::pair<double, double>>;
+
+/// Searches that were recorded: the last fifth of one is half of its time, another rests at 42 %.
+const Recorded kVitG14{{2, 0.0173},   {4, 0.052},    {5, 0.0944},   {7, 0.104},    {9, 0.1386},
+                       {13, 0.1733},  {23, 0.1926},  {25, 0.2152},  {25, 0.346},   {33, 0.36},
+                       {35, 0.409},   {39, 0.4226},  {45, 0.4716},  {51, 0.4771},  {53, 0.4798},
+                       {59, 0.4852},  {63, 0.4989},  {65, 0.5309},  {66, 0.7158},  {71, 0.7356},
+                       {76, 0.8049},  {77, 0.8088},  {80, 0.8319},  {81, 0.8358},  {85, 0.8435},
+                       {87, 0.9128},  {115, 0.9205}, {122, 0.9243}, {136, 0.9282}, {146, 0.932},
+                       {149, 0.9773}, {150, 0.9867}, {150, 1}};
+const Recorded kGpt2Large{{1, 0.0186},  {2, 0.0418},  {3, 0.1441},  {5, 0.265},
+                          {6, 0.3115},  {7, 0.3347},  {10, 0.4184}, {20, 0.4649},
+                          {22, 0.5196}, {22, 0.9613}, {32, 0.9773}, {32, 1}};
+
+/// What is said each half second of the second half of the time: how often, and the worst ratio to
+/// what is left in truth.
+struct Said {
+  double share = 0, worst = 1;
+};
+Said said_of(const Recorded& recorded) {
+  using Seconds = TimeLeft::Seconds;
+  const double all = recorded.back().first;
+  TimeLeft left;
+  Said said;
+  int looks = 0, shown = 0;
+  auto next = recorded.begin();
+  for (double now = 0.5; now < all - 1; now += 0.5) {
+    for (; next != recorded.end() && next->first <= now; ++next)
+      left.reached(next->second, Seconds(next->first));
+    if (now < all / 2) continue;
+    ++looks;
+    const auto seconds = left.at(Seconds(now));
+    if (!seconds) continue;
+    ++shown;
+    const double ratio = seconds->count() / (all - now);
+    said.worst = std::max({said.worst, ratio, 1 / ratio});
+  }
+  said.share = static_cast<double>(shown) / looks;
+  return said;
+}
+
+TEST(TimeLeft, IsSaidOfCasesThatTakeTheirTimeEachAndNotOfASearchThatRests) {
+  EXPECT_LT(said_of(kVitG14).worst, 1.5);
+  EXPECT_LT(said_of(kGpt2Large).worst, 1.5);
+  for (const std::size_t cases : {30U, 100U}) {
+    std::mt19937 random(static_cast<unsigned>(cases));
+    Recorded recorded;
+    double second = 0;
+    for (std::size_t k = 1; k <= cases; ++k) {
+      second += 2 + static_cast<double>(random() % 200) / 100;
+      recorded.emplace_back(second, static_cast<double>(k) / static_cast<double>(cases));
+    }
+    const Said said = said_of(recorded);
+    EXPECT_LT(said.worst, 1.5) << cases;
+    EXPECT_GT(said.share, 0.5) << cases;
+  }
+}
+
+// A twentieth every 15 s: after 150 s 150 are left, a second later 149, until what has been done by
+// then no longer agrees with it.
 TEST(TimeLeft, FallsWithTheClockWhileNothingIsDone) {
   using Seconds = TimeLeft::Seconds;
   TimeLeft left;
   EXPECT_FALSE(left.at(Seconds(5)));
-  left.reached(0.1, Seconds(30));
-  EXPECT_NEAR(left.at(Seconds(30))->count(), 270, 1e-9);
-  double before = 270;
-  for (int second = 31; second < 299; ++second) {
-    left.reached(0.1, Seconds(second));
-    EXPECT_LT(left.at(Seconds(second))->count(), before);
-    before = left.at(Seconds(second))->count();
-  }
-  EXPECT_FALSE(left.at(Seconds(300))) << "it took longer than was thought";
-  TimeLeft faster;
-  faster.reached(0.1, Seconds(30));
-  faster.reached(0.5, Seconds(100));
-  EXPECT_NEAR(faster.at(Seconds(100))->count(), 100, 1e-9);
+  for (int part = 1; part <= 10; ++part) left.reached(0.05 * part, Seconds(15 * part));
+  EXPECT_NEAR(left.at(Seconds(150))->count(), 150, 1e-9);
+  EXPECT_NEAR(left.at(Seconds(151))->count(), 149, 1e-9);
+  left.reached(0.5, Seconds(152));
+  EXPECT_NEAR(left.at(Seconds(152))->count(), 148, 1e-9);
+  EXPECT_FALSE(left.at(Seconds(200))) << "it took longer than was thought";
 }
 
 TEST_F(Sweep, QuietSaysNothingButTheTable) {
