@@ -310,7 +310,7 @@ class Pipeline:
                 after[last] = lambda untied=untied: self._sum_replicas(untied, under_way)  # type: ignore[misc]
         if self._scaler is not None:
             self._scaler.scale(torch.ones((), device=self.device))  # which makes the scale on ranks without a loss, too
-        loss = self._run(self.row, args, kwargs, True, after)
+        loss = self._run(self.row, self.capture.leaves(*args, **kwargs), set(), True, after)
         self.moment.step += 1
         if self._synced:
             with self._failing("sums of gradients"):
@@ -327,20 +327,22 @@ class Pipeline:
     @torch.no_grad()
     def evaluate(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """The loss of a batch as model.eval() has it: nothing is dropped, batch norm uses its statistics, buffers stay."""
-        return self._run(self._forward_row, args, kwargs, False, {})
+        return self._run(self._forward_row, self.capture.leaves(*args, **kwargs), set(), False, {})
 
     @torch.no_grad()
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What forward of the whole module returns for a batch as model.eval() has it, on every rank, in the same containers.
 
         Samples are those of the batch, in order; floats without samples are means as the loss is, integers sums. None where
-        `plan.capture.notes` says so, and for values that are neither tensors nor numbers or texts (caches).
+        `plan.capture.notes` says so, and for values that are neither tensors nor numbers or texts (caches). Labels, and any
+        other tensor, may be absent or None: what depends on them (the loss) is None.
         """
         if getattr(self.capture, "outputs", None) is None:
             raise ConfigError("the graph has no outputs but the loss: pfeife.plan(model, batch, ...) of the module keeps them")
         self._executor.returned = {}
         try:
-            return self._run(self._forward_row, args, kwargs, False, {})
+            leaves, lacking = self.capture.some_leaves(*args, **kwargs)
+            return self._run(self._forward_row, leaves, lacking, False, {})
         finally:
             self._executor.returned = None
 
@@ -362,22 +364,22 @@ class Pipeline:
         finally:
             self._synced = before
 
-    def _run(self, row: list[Action], args: Any, kwargs: Any, training: bool, after: Any) -> torch.Tensor:
+    def _run(self, row: list[Action], leaves: list[torch.Tensor], lacking: set[str], training: bool, after: Any) -> torch.Tensor:
+        """lacking: names of inputs that the batch did not have."""
         if self._failed:
             raise RuntimeFault(f"{self._failed}; make a new Pipeline")
-        leaves = self.capture.leaves(*args, **kwargs)
         micro = self.capture.split(leaves, self.microbatches)
         self._executor.action = "before the first action"
         with self._failing(lambda: str(self._executor.action)):
             self._filled()
             self._same_batch(leaves)
-            counts = self._counts(leaves, micro)
+            counts = self._counts(leaves, micro, by_samples=bool(lacking))
             with self.moment.kept(), self.cast():
                 loss = self._executor.run(row, micro, counts, training, after)
             torch.clear_autocast_cache()  # casts of weights that change
             if self._executor.returned is not None:
                 self._executor.action = "behind the last action"
-                return self._returned(self._executor.returned, micro, counts)
+                return self._returned(self._executor.returned, micro, counts, lacking)
             if self._loss_type is None:
                 self._loss_type = self._messages.all(loss.dtype)[self._rank_of[self.program.loss_stage]]
             loss = self._messages.sum(loss.to(self._loss_type))
@@ -418,7 +420,7 @@ class Pipeline:
                     products.fp32_precision = "tf32"
             yield
 
-    def _returned(self, own: dict[str, list[Any]], micro: list[list[torch.Tensor]], counts: list[float]) -> Any:
+    def _returned(self, own: dict[str, list[Any]], micro: list[list[torch.Tensor]], counts: list[float], lacking: set[str]) -> Any:
         """What the module returns, of the values that the ranks made."""
         alike = tuple(self._executor.alike)
         if alike not in self._forms:
@@ -432,11 +434,11 @@ class Pipeline:
                 values = iter(self._messages.bytes_of([one for one in of if isinstance(one, tuple)], tensors, rank))
                 for part, one in zip(parts, of):
                     part[name] = next(values) if isinstance(one, tuple) else one
-        return self.capture.outputs.made(parts, [count / sum(counts) for count in counts])
+        return self.capture.outputs.made(parts, [count / sum(counts) for count in counts], lacking)
 
-    def _counts(self, leaves: list[torch.Tensor], micro: list[list[torch.Tensor]]) -> list[float]:
+    def _counts(self, leaves: list[torch.Tensor], micro: list[list[torch.Tensor]], by_samples: bool = False) -> list[float]:
         """[microbatch] How much of the step's loss is its own, over all replicas."""
-        counts = self.program.counts(leaves, micro)
+        counts = self.program.counts(leaves, micro, by_samples)
         total = torch.tensor(sum(counts), dtype=torch.float64)
         if self.replicas:
             total = self._across.sum(total.to(self.device))

@@ -105,9 +105,11 @@ class Program:
 
         return weigh
 
-    def counts(self, leaves: Sequence[torch.Tensor], micro: Sequence[Sequence[torch.Tensor]]) -> list[float]:
+    def counts(
+        self, leaves: Sequence[torch.Tensor], micro: Sequence[Sequence[torch.Tensor]], by_samples: bool = False
+    ) -> list[float]:
         """[microbatch] How much its loss counts: its samples, or the weight that the module names."""
-        if self.loss_weight is not None:
+        if self.loss_weight is not None and not by_samples:
             return [float(self.loss_weight(part)) for part in micro]
         split = (i for i, leaf in enumerate(leaves) if sum(part[i].numel() for part in micro) == leaf.numel())
         i = next(split, None)

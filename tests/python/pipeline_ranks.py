@@ -713,6 +713,22 @@ def outputs(context):
             same = got["kind"] == "classes" and got["cache"] is None and got.get("aside") is None
             same = same and torch.equal(got["best"], wanted["best"]) and int(got["right"]) == int(wanted["right"])
             found[f"same {family} {samples}"] = 0.0 if same else 1.0
+        module.eval()
+        wanted = module(x, y)
+        wanted = wanted.__dict__ if kind else wanted
+        module.train()
+        for name, batch in (("absent", dict(x=x)), ("None", dict(x=x, y=None))):
+            got = pipe(**batch)
+            got = got.__dict__ if kind else got
+            pairs = [(got[key], wanted[key]) for key in ("logits", "spread")] + list(zip(got["states"], wanted["states"]))
+            found[f"unlabelled {name} {family}"] = max(difference(one, other) for one, other in pairs)
+            same = torch.equal(got["best"], wanted["best"]) and got["loss"] is None and got["right"] is None
+            found[f"labels' dependents {name} {family}"] = 0.0 if same else 1.0
+        try:
+            pipe(y=y)
+            found[f"without x {family}"] = 1.0
+        except pfeife.Unexportable as error:
+            found[f"without x {family}"] = 0.0 if "lacks x, which all that the model returns depends on" in str(error) else str(error)
         kept = all(torch.equal(one, other) for one, other in zip(before, module.state_dict().values()))
         said = [note for note in plan.capture.notes if "aside is None" in note]
         found[f"kept {family}"] = 0.0 if kept and len(said) == (not kind) else 1.0

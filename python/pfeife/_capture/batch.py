@@ -164,15 +164,21 @@ class Batch:
         batch = (args, kwargs) if args and kwargs else kwargs if not args else args[0] if len(args) == 1 else args
         return output, loss(output, batch)
 
-    def leaves(self, args: tuple, kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
-        """A batch as the graph's inputs, in their order. Unexportable if it is not as the captured one, but for samples."""
+    def leaves(self, args: tuple, kwargs: Mapping[str, Any], stood_in: list[int] | None = None) -> list[torch.Tensor]:
+        """A batch as the graph's inputs, in their order. Unexportable if it is not as the captured one, but for samples.
+
+        stood_in: gets the numbers of the inputs that are not there or None, which zeros stand in for; None = all must be there.
+        """
         values = self._flat(args, kwargs)
-        if len(args) == 1 and not kwargs and values.keys() != self._values.keys():
+        known = values.keys() == self._values.keys() or stood_in is not None and values.keys() <= self._values.keys()
+        if len(args) == 1 and not kwargs and not known:
             inner = args[0]  # the batch itself, as plan() takes it
             if isinstance(inner, Mapping):
                 values = self._flat((), inner)
             elif isinstance(inner, (tuple, list)):
                 values = self._flat(tuple(inner), {})
+        if stood_in is not None:
+            self._stand_in(values, stood_in)
         if values.keys() != self._values.keys():
             lacking = [shown(path) for path in self._values if path not in values]
             unknown = [shown(path) for path in values if path not in self._values]
@@ -201,6 +207,16 @@ class Batch:
         if len(set(counts.values())) != 1:
             raise Unexportable(f"inputs have different numbers of samples: {counts}")
         return found
+
+    def _stand_in(self, values: dict[Path, Any], stood_in: list[int]) -> None:
+        """Adds zeros for the inputs that a batch lacks, for as many samples as the others have."""
+        there = [values.get(path) for path in self._paths]
+        sizes = [one.shape[at] for one, at in zip(there, self.dimensions) if at is not None and isinstance(one, torch.Tensor) and at < one.dim()]
+        for i, (path, example, at) in enumerate(zip(self._paths, self.examples, self.dimensions)):
+            if there[i] is None and sizes:
+                shape = [sizes[0] if d == at else size for d, size in enumerate(example.shape)]
+                values[path] = torch.zeros(shape, dtype=example.dtype)
+                stood_in.append(i)
 
     def split(self, leaves: Sequence[torch.Tensor], sizes: Sequence[int]) -> list[list[torch.Tensor]]:
         """[microbatch][input]"""

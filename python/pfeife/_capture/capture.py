@@ -297,6 +297,19 @@ class Capture:
         """The tensors of a batch as the graph's inputs, in their order. Unexportable if the graph does not hold for them."""
         return self._batch.leaves(args, kwargs)
 
+    def some_leaves(self, *args: Any, **kwargs: Any) -> tuple[list[torch.Tensor], set[str]]:
+        """The same of a batch that may lack inputs, such as labels: zeros stand in for them. And the graph's names of those.
+
+        Unexportable if nothing that the module returns can be made without them.
+        """
+        lacking: list[int] = []
+        leaves = self._batch.leaves(args, kwargs, lacking)
+        names = {str(self.program.graph_signature.user_inputs[i]) for i in lacking}
+        if lacking and not self.outputs.without(names):
+            absent = ", ".join(self._batch.names[i] for i in lacking)
+            raise Unexportable(f"the batch lacks {absent}, which all that the model returns depends on: give it, too")
+        return leaves, names
+
     def split(self, leaves: Sequence[torch.Tensor], microbatches: int) -> list[list[torch.Tensor]]:
         """[microbatch][input] The samples in order, in parts that differ by one at most. Inputs without samples go to all.
 

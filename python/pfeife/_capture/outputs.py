@@ -26,6 +26,7 @@ class Outputs:
         self._paths: list[Path] = []
         self._nodes: list[fx.Node | None] = []
         self._dimensions: list[int | None] = []
+        self._read: list[set[str]] = []  # by path, the model's inputs that it depends on
         self._behind: fx.GraphModule | None = None
         self.values: list[str] = []
 
@@ -62,6 +63,9 @@ class Outputs:
             if node in needed and node.op == "call_function" and all(user in behind for user in node.users) and not node.is_impure():
                 behind[node] = None
                 needed.update(node.all_input_nodes)
+        reads: dict[fx.Node, set[str]] = {}
+        for node in graph.nodes:
+            reads[node] = {node.name} & own if node.op == "placeholder" else set().union(*(reads[one] for one in node.all_input_nodes))
         known: dict[fx.Node, fx.Node] = {}
         tail = fx.Graph()
         for node in reversed(behind):
@@ -80,6 +84,7 @@ class Outputs:
                 notes.append(f"pipe(): {shown(path)} is None: it needs weights that the loss does not need")
             self._nodes.append(node if is_there and len(joined) < 2 else None)
             self._dimensions.append(joined[0] if joined else None)
+            self._read.append(reads[node] if isinstance(node, fx.Node) else set())
         results = [node for node in self._nodes if node is not None]
         for node in results:
             if node not in known:
@@ -92,8 +97,13 @@ class Outputs:
             graph.erase_node(node)
         program.graph_module.recompile()
 
-    def made(self, parts: Sequence[Mapping[str, Any]], shares: Sequence[float]) -> Any:
-        """What the module returns. parts: [microbatch] values and the model's inputs by name. shares: [microbatch] of the loss."""
+    def without(self, inputs: set[str]) -> list[Path]:
+        """Those of the outputs that depend on none of these inputs of the model."""
+        return [path for path, node, read in zip(self._paths, self._nodes, self._read) if node is not None and not read & inputs]
+
+    def made(self, parts: Sequence[Mapping[str, Any]], shares: Sequence[float], lacking: set[str]) -> Any:
+        """What the module returns. parts: [microbatch] values and the model's inputs by name. shares: [microbatch] of the loss.
+        lacking: inputs that the batch did not have; what depends on them is None."""
         assert self._behind is not None
         results = [self._behind(*[part[name] for name in self._asked]) for part in parts]
         joined = iter(zip(*results))
@@ -107,7 +117,8 @@ class Outputs:
                     of_path[path] = sum(one.double() * share for one, share in zip(of_all, shares)).to(of_all[0].dtype)
                 else:
                     of_path[path] = sum(of_all)
-        return rebuilt(self._frame, lambda path, value: of_path.get(path, value))
+        there = self.without(lacking)
+        return rebuilt(self._frame, lambda path, value: of_path[path] if path in there else value)
 
 
 def joins(value: Any, microbatch: int) -> list[int]:
