@@ -240,6 +240,25 @@ Semantics semantics_of(const std::string& queues, bool blocking) {
 
 Schedule parse(const std::string& text) { return read_schedule(text, "schedule"); }
 
+/// Rows of F alone are of a pass forward only.
+Mode mode_of(const Schedule& schedule) {
+  bool trains = false;
+  for (const std::vector<Cell>& row : schedule.rows)
+    for (const Cell& cell : row)
+      for_each_action(cell, [&](const Action& action) {
+        const bool carries_values =
+            is_transfer(action.op) && action.direction == Direction::Forward;
+        trains |= action.op != Op::Forward && !carries_values;
+      });
+  return trains ? Mode::Train : Mode::Forward;
+}
+
+tool::UnitCosts costs_of(const Schedule& schedule, const std::string& text) {
+  tool::UnitCosts costs = text.empty() ? tool::UnitCosts{} : tool::parse_costs(text);
+  costs.mode = mode_of(schedule);
+  return costs;
+}
+
 void bind_trace(nb::module_& m) {
   nb::class_<Trace>(m, "Trace")
       .def_prop_ro("source", [](const Trace& t) { return to_string(t.source); })
@@ -442,27 +461,35 @@ void bind_schedules(nb::module_& m) {
   m.def(
       "lower",
       [](const std::string& text, const Costs& costs, bool for_torch) {
+        const Schedule schedule = parse(text);
         tool::LowerRequest request;
-        if (!costs.empty()) request.costs = tool::parse_costs(costs);
+        request.costs = costs_of(schedule, costs);
         if (for_torch) request.options.transfers = TransferOrder::Torch;
-        const Schedule lowered = tool::lower_schedule(parse(text), request);
+        const Schedule lowered = tool::lower_schedule(schedule, request);
         return cells(for_torch ? parse(write_schedule(lowered, Reader::Torch)) : lowered);
       },
       "text"_a, "costs"_a, "for_torch"_a);
   m.def(
       "violations",
       [](const std::string& text, const std::string& queues, bool blocking) {
-        return tool::violations_text(parse(text), semantics_of(queues, blocking));
+        const Schedule schedule = parse(text);
+        return tool::violations_text(schedule, semantics_of(queues, blocking), mode_of(schedule));
       },
       "text"_a, "queues"_a, "blocking"_a);
   m.def(
-      "grid", [](const std::string& text) { return tool::grid_text(parse(text)); }, "text"_a);
+      "grid",
+      [](const std::string& text) {
+        const Schedule schedule = parse(text);
+        return tool::grid_text(schedule, false, mode_of(schedule));
+      },
+      "text"_a);
   m.def(
       "time",
       [](const std::string& text, const Costs& costs, const std::string& queues, double launch) {
-        tool::Timing timing = tool::time_schedule(
-            parse(text), costs.empty() ? tool::UnitCosts{} : tool::parse_costs(costs),
-            semantics_of(queues, false), {.launch_overhead = nanoseconds_from_ms(launch)});
+        const Schedule schedule = parse(text);
+        tool::Timing timing =
+            tool::time_schedule(schedule, costs_of(schedule, costs), semantics_of(queues, false),
+                                {.launch_overhead = nanoseconds_from_ms(launch)});
         timing.trace.memory = tool::in_flight(timing.trace);
         return timing.trace;
       },

@@ -176,7 +176,7 @@ def trace(pipe: Any, args: Any, kwargs: Any) -> Measured:
     zero = mark()
     executor.clock = mark
     try:
-        pipe.step(*args, **kwargs)
+        (pipe.step if pipe.trains else pipe.evaluate)(*args, **kwargs)
     finally:
         executor.clock = None
     if device is not None:

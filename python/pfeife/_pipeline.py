@@ -148,12 +148,6 @@ class Pipeline:
                 "a GradScaler of each rank alone would skip other steps than the others: "
                 "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler(process_group=...)"
             )
-        if self._precision == "fp16_amp" and self._scaler is None:
-            warnings.warn(
-                "fp16_amp without a scaler: small gradients become 0. scaler=torch.distributed.fsdp.sharded_grad_scaler."
-                "ShardedGradScaler(process_group=...), then scaler.step(optimizer) and scaler.update(); or plan with bf16_amp",
-                stacklevel=3,
-            )
         if any(kind in cell for row in cells for cell in row for kind in ("OFFLOAD", "RELOAD")):
             raise ConfigError("the plan offloads what stages save to the host, which is not run here; run a plan that offloads nothing")
         # An order in which transfers that hold their rank never wait in a circle.
@@ -161,6 +155,13 @@ class Pipeline:
             raise ConfigError(f"the schedule cannot run where transfers hold their rank; lower it again:\n{wrong}")
         rows = [actions(row) for row in cells]
         self.row = rows[self.rank]
+        self.trains = any(one.kind in "BIW" for row in rows for one in row)
+        if self._precision == "fp16_amp" and self._scaler is None and self.trains:
+            warnings.warn(
+                "fp16_amp without a scaler: small gradients become 0. scaler=torch.distributed.fsdp.sharded_grad_scaler."
+                "ShardedGradScaler(process_group=...), then scaler.step(optimizer) and scaler.update(); or plan with bf16_amp",
+                stacklevel=3,
+            )
         self._forward_row = [one for one in self.row if one.kind in ("F", "SEND_F", "RECV_F")]
         self.microbatches = 1 + max(one.microbatch for row in rows for one in row)
         said = plan.stages
@@ -290,7 +291,9 @@ class Pipeline:
         Takes what the module's forward takes, the whole batch on every rank. Gives the loss, the same on every rank: the
         mean of the microbatches' losses by their samples, or by the weights that the module names.
         Errors: RuntimeFault on every rank, with rank and action of the one that failed first; after it, make a new Pipeline.
+            ConfigError of a plan forward only.
         """
+        self._must_train("step()")
         if self.module is not None and self.module.training != getattr(self.capture, "training", self.module.training):
             now, then = ("training", "evaluation") if self.module.training else ("evaluation", "training")
             raise ConfigError(
@@ -349,11 +352,19 @@ class Pipeline:
     def check(self, *args: Any, **kwargs: Any) -> Checked:
         """Loss and gradients of a step beside those of the plain module on the same microbatches, with the same random numbers.
         Every rank holds the whole module meanwhile. Gradients, buffers and random numbers stay as they were."""
+        self._must_train("check()")
         return check(self, args, kwargs)
 
     def trace(self, *args: Any, **kwargs: Any) -> Measured:
-        """step(), with the times of every action on all ranks."""
+        """step(), of a plan forward only evaluate(), with the times of every action on all ranks."""
         return trace(self, args, kwargs)
+
+    def _must_train(self, what: str) -> None:
+        if not self.trains:
+            raise ConfigError(
+                f"{what} trains, and the plan is forward only: its rows have F alone (training.mode: forward). pipe(**batch) and "
+                "pipe.evaluate(**batch) run it; to train, plan without mode=\"forward\""
+            )
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:

@@ -48,6 +48,7 @@ class Schedule:
         """What is wrong with it, with the grid around the first mistake; "" if nothing is.
 
         queues: "none", "edge", "pair" or "rank": order of its transfers. blocking: SEND and RECV hold their rank.
+        Rows of F alone are of a pass forward only (training.mode: forward), here and in all that follows.
         """
         return _core.violations(_csv(self.cells), queues, blocking)
 

@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 import warnings
+import weakref
 import zlib
 from functools import partial
 from pathlib import Path
@@ -670,10 +671,10 @@ class Returned:
 class Returns(nn.Module):
     """Its argmax, its count and a sum of states are needed for no loss; a head of its own is not planned at all."""
 
-    def __init__(self, pictures):
+    def __init__(self, pictures, layers=4):
         super().__init__()
         self.pictures = pictures
-        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(layers))
         self.norm, self.last, self.aside = nn.BatchNorm1d(8), nn.Linear(8, 3), nn.Linear(8, 2)
 
     def forward(self, x, y):
@@ -741,6 +742,63 @@ def outputs(context):
     return found
 
 
+def forward_only(context):
+    """Rows of F alone give what the evaluating module does, keep nothing that was read, and train nothing."""
+    found = {}
+    microbatches = 2 * context.ranks
+    x, y = batch_of("skips", 2 * microbatches, 0)
+    torch.manual_seed(SEED)
+    module = Returns(True, layers=10).double()
+    baselines = [
+        dict(family="forward", name=name, stages_per_rank=2, **how)
+        for name, how in (("interleaved", {}), ("breadth_first", dict(loop_batch=microbatches)))
+    ]
+    best = pfeife.plan(
+        module,
+        dict(x=x, y=y),
+        pfeife.uniform_cluster(context.ranks, **CLUSTER),
+        microbatches=microbatches,
+        mode="forward",
+        stages_per_rank=1,
+        baselines=baselines,
+    )
+    plans = {"in order": best, **best.baselines}
+    assert len(plans) == 3, list(plans)
+    for name, plan in plans.items():
+        stages = 1 if plan is best else 2
+        assert len(plan.rank_of_stage) == stages * context.ranks, plan.rank_of_stage
+        module.train()
+        pipe = Pipeline(best.capture, plan)
+        read, kept, saved = [], [], []
+        for stage in pipe.stages.values():
+            def evaluation(*inputs, stage=stage, inner=stage.evaluation):
+                kept.extend(one for one in read if one() is not None)
+                read.extend(weakref.ref(inputs[i]) for places in stage.sources.values() for i in places)
+                return inner(*inputs)
+
+            stage.evaluation = evaluation
+        with torch.autograd.graph.saved_tensors_hooks(saved.append, lambda one: one):
+            loss = pipe.evaluate(x=x, y=y)
+        found[f"kept {name}"] = float(len(kept) + len(saved))
+        module.eval()
+        for batch in (dict(x=x, y=y), dict(x=x[:-3], y=y[:-3])):
+            got, wanted = pipe(**batch), module(**batch)
+            pairs = [(got.loss, wanted.loss), (got.logits, wanted.logits), *zip(got.states, wanted.states)]
+            found[f"outputs {name} {len(batch['x'])}"] = max(difference(one, other) for one, other in pairs)
+        found[f"loss {name}"] = difference(loss, module(x, y).loss)
+        found[f"unlabelled {name}"] = difference(pipe(x=x).logits, module(x, y).logits)
+        none = all(one.grad is None for one in module.parameters()) and not any(one.requires_grad for one in (got.logits, loss))
+        events = pipe.trace(x=x, y=y).events
+        found[f"no gradients {name}"] = 0.0 if none and len(events) == stages * context.ranks * microbatches else 1.0
+        for what in ("step", "check"):
+            try:
+                getattr(pipe, what)(x=x, y=y)
+                found[f"{what} {name}"] = 1.0
+            except pfeife.ConfigError as error:
+                found[f"{what} {name}"] = 0.0 if f"{what}() trains, and the plan is forward only" in str(error) else str(error)
+    return found
+
+
 def dies(context):
     pipe = context.pipe("skips", "1f1b")
     pipe.step(*batch_of("skips", 4 * context.ranks, 0))
@@ -764,8 +822,8 @@ class Labels(nn.Module):
 
 ALSO = {
     2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, another_batch, checked, slower, runtime, except_last, on_torch, compiled)
-    + ((from_a_module, outputs) if hasattr(pfeife, "capture") else ()),
-    4: (replicas, sharded, refused, dies),
+    + ((from_a_module, outputs, forward_only) if hasattr(pfeife, "capture") else ()),
+    4: (replicas, sharded, refused, forward_only, dies),
 }
 
 

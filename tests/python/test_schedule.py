@@ -22,6 +22,17 @@ def test_costs_of_each_stage():
     assert trace.attribution[0]["launch"] == 750_000
 
 
+# N + D - 1 of them, one after the other: rows of F alone are a pass forward only.
+def test_rows_of_forwards_alone():
+    schedule = pfeife.Schedule([[f"{rank}F{m}" for m in range(8)] for rank in range(4)])
+    assert schedule.violations() == "" and schedule.time(f=1).step == 8 + 3
+    lowered = schedule.lower()
+    assert lowered.violations(queues="rank", blocking=True) == "" and "0OPTIMIZER_STEP" not in lowered.cells[0]
+    assert "rank 3" in repr(schedule) and schedule.svg(f=1).startswith("<svg")
+    schedule.cells[0].append("0OPTIMIZER_STEP")
+    assert "lacks B (or I and W)" in schedule.violations()
+
+
 def test_text_both_ways():
     schedule = pfeife.schedule("zbv", ranks=4, microbatches=8)
     assert pfeife.Schedule(schedule.text()) == schedule
