@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ._core import ConfigError
-from ._operators import Moment, draws, takes_random_numbers
+from ._operators import Moment, draw_count, takes_random_numbers
 from ._stages import Program
 from ._trace import _NUMBERS
 
@@ -22,14 +22,15 @@ from ._trace import _NUMBERS
 class Draws(TorchDispatchMode):
     """While it holds, the random operators of the plain module draw the numbers that the pipeline's do.
 
-    Its operators are taken to come in the program's order, one for each of the program.
+    Its operators are taken to come in the program's order: for a node of the program one, or several that go on drawing.
     """
 
     def __init__(self, program: Program, moment: Moment, microbatch: int):
         super().__init__()
         moment.at(microbatch)
         self._moment = moment
-        self._names = iter([node.name for node in program.graph.nodes if draws(node)])
+        counts = [(node.name, draw_count(node, moment.device)) for node in program.graph.nodes]
+        self._names = iter([name for one, count in counts for name in ([one] + [""] * (count - 1) if count else [])])
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if takes_random_numbers(function, args, kwargs or {}) and (name := next(self._names, "")):

@@ -50,6 +50,7 @@ class Moment:
         self.tape: list[tuple[Any, torch.Tensor]] | None = None
         self.recomputes = True  # what is planned so
         self.base = 0
+        self.device = device
         if device.type == "cpu":
             self.generator = torch.default_generator
         else:
@@ -181,13 +182,24 @@ def arguments(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> di
 
 
 def takes_random_numbers(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether this call of an operator does: a dropout of nothing does not."""
+    """Whether this call of an operator does: a dropout of nothing does not, nor one between the layers of a single one."""
     if torch.Tag.nondeterministic_seeded not in getattr(target, "tags", ()):
         return False
     given = arguments(target, args, kwargs)
     trains = given.get("train", given.get("training", True)) is not False
     drops = given.get("dropout_p", given.get("p") if "dropout" in str(target) else None)
+    if "num_layers" in given:  # a recurrent network
+        return trains and given["dropout"] != 0 and given["num_layers"] > 1
     return trains and drops not in (0, 1)
+
+
+def draw_count(node: fx.Node, device: torch.device) -> int:
+    """How many operators of the module itself draw for the node: a recurrent network has a dropout behind all its layers but the
+    last, which are one operator in cuDNN."""
+    if not draws(node):
+        return 0
+    given = arguments(node.target, node.args, node.kwargs)
+    return given["num_layers"] - 1 if "num_layers" in given and device.type == "cpu" else 1
 
 
 def draws(node: fx.Node, training: bool = True) -> bool:

@@ -91,6 +91,23 @@ class Chain(nn.Module):
         return F.cross_entropy(self.last(x), y)
 
 
+class Recurrent(nn.Module):
+    """Dropout between the layers of recurrent networks, of which one has a single layer, and around them."""
+
+    def __init__(self):
+        super().__init__()
+        self.deep = nn.LSTM(8, 8, num_layers=3, dropout=0.3, batch_first=True)
+        self.wide = nn.GRU(8, 8, num_layers=2, dropout=0.3, batch_first=True, bidirectional=True)
+        self.flat = nn.RNN(16, 8, batch_first=True)
+        self.last = nn.Linear(8, 3)
+
+    def forward(self, x, y):
+        h = F.dropout(x, 0.2, self.training).unsqueeze(1).expand(-1, 3, -1)
+        for network in (self.deep, self.wide, self.flat):
+            h = F.dropout(network(h)[0], 0.2, self.training)
+        return F.cross_entropy(self.last(h[:, -1]), y)
+
+
 def skips(samples, generator):
     return torch.randn(samples, 8, generator=generator, dtype=torch.float64), torch.randint(3, (samples,), generator=generator)
 
@@ -109,4 +126,5 @@ MODELS = {
     "batch_norm": (Convolutions, images),
     "dropout_gpt": (lambda: TinyGPT(dropout=0.2), tokens),
     "chain": (Chain, skips),
+    "recurrent": (Recurrent, skips),
 }

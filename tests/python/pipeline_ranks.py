@@ -865,6 +865,8 @@ def cases(ranks):
     for model in ("skips", "tied_gpt", "batch_norm", "dropout_gpt") if ranks == 2 else ("skips", "dropout_gpt"):
         for family in pfeife.families():
             found[f"{model}-{family}"] = model, dict(family=family)
+    for family in ("1f1b", "zbv") if ranks == 2 else ():
+        found[f"recurrent-{family}"] = "recurrent", dict(family=family)
     for family in ("1f1b", "zb1p", "dualpipev"):
         for kind in ("full", "blocks"):
             for model in ("dropout_gpt", "batch_norm"):
