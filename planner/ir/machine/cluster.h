@@ -108,7 +108,7 @@ struct Cluster {
   std::vector<std::string> notes;  ///< provenance lines for the report
   /// Memory of a node of so many devices that plans may offload to; without, it is not known.
   std::optional<Bytes> host_memory = std::nullopt;
-  std::size_t devices_per_node = 0;  ///< 0 = all
+  std::size_t devices_per_node = 0;  ///< that share host_memory; 0 = all
 
   std::size_t devices() const { return kind_of_device.size(); }
   const DeviceKind& kind(DeviceId d) const { return kinds[kind_of_device[d.index()]]; }
