@@ -17,23 +17,29 @@ from torch.autograd.graph import get_gradient_edge
 from ._core import ConfigError
 from ._messages import Arriving, Messages
 from ._operators import Moment
+from ._slices import Slices
 from ._stages import Stage
 
-CELL = re.compile(r"(\d+)([A-Z_]+?)(\d*)(?:[<>](\d+))?")
+CELL = re.compile(r"(\d+)([A-Z_]+?)(\d*)(?:\.(\d+))?(?:[<>](\d+))?")
 NOT_EXECUTED = {"UNSHARD", "RESHARD", "REDUCE_GRAD", "OPTIMIZER_STEP"}
 
 
 class Action(NamedTuple):
     kind: str  # F B I W, SEND_F RECV_F SEND_B RECV_B
     stage: int
-    microbatch: int
+    microbatch: int  # with slices of the sequence: of all slices of all microbatches
     other: int  # the stage at the other end of a transfer
 
     def __str__(self) -> str:
         return f"{self.stage}{self.kind}{self.microbatch}"
 
 
-def actions(row: Sequence[str]) -> list[Action]:
+def slices(rows: Sequence[Sequence[str]]) -> int:
+    """Into how many the rows cut the sequence of each microbatch."""
+    return 1 + max((int(one) for row in rows for cell in row for one in re.findall(r"\.(\d+)", cell)), default=0)
+
+
+def actions(row: Sequence[str], slices: int = 1) -> list[Action]:
     """What a row executes: overlapped cells one after the other, transfers over stages as any others."""
     found = []
     for cell in row:
@@ -41,12 +47,13 @@ def actions(row: Sequence[str]) -> list[Action]:
             parsed = CELL.fullmatch(text)
             if parsed is None and text:
                 raise ConfigError(f"the cell {text!r} of the schedule is none that a pipeline executes")
-            stage, kind, microbatch, other = parsed.groups() if parsed else ("", "", "", "")
+            stage, kind, microbatch, piece, other = parsed.groups() if parsed else ("", "", "", "", "")
             kind = kind.removeprefix("SKIP_")
             if not kind or kind in NOT_EXECUTED:
                 continue
             step = {"SEND_F": 1, "RECV_F": -1, "SEND_B": -1, "RECV_B": 1}.get(kind, 0)
-            found.append(Action(kind, int(stage), int(microbatch), int(other) if other else int(stage) + step))
+            number = int(microbatch) * slices + int(piece or 0)
+            found.append(Action(kind, int(stage), number, int(other) if other else int(stage) + step))
     return found
 
 
@@ -80,6 +87,7 @@ class Executor:
         self.scale: Callable[[torch.Tensor], torch.Tensor] | None = None  # of the loss, for fp16
         self.returned: dict[str, list[Any]] | None = None  # [microbatch] by value, of a pass that gives them
         self.action: Any = None  # where it is; else words
+        self.slices: Slices | None = None
         self.clock: Callable[[], Any] | None = None  # while a step is traced
         self.measured: list[tuple[Action, Any, Any, Any]] = []  # turn came, began, ended
 
@@ -94,6 +102,8 @@ class Executor:
         """A pass over the row. micro: [microbatch][input]. shares: [microbatch] of the step's loss; those without one do not
         run, nor those that are not there. after: what follows the action of that number. Gives this rank's part of the loss."""
         self._micro, self._shares, self._training = micro, shares, training
+        if self.slices:
+            self._micro, self._shares = micro, shares = self.slices.cut(micro, shares)
         kind = self._device.type
         cast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
         self._as_written = torch.autocast(kind, enabled=False) if cast else contextlib.nullcontext()  # around backwards
@@ -117,6 +127,8 @@ class Executor:
             return torch.zeros((), device=self._device) if self._loss is None else self._loss
         finally:
             self._micro, self._values, self._gradients, self._flights = [], {}, {}, {}
+            if self.slices:
+                self.slices.forget()
 
     # Messages. What one holds is told before the first of each route and size: of a value type, shape, and whether it needs a
     # gradient, or the value itself if it is no tensor; None where there is no gradient.
@@ -186,6 +198,8 @@ class Executor:
             self._began = self.clock()
         tape: list[Any] | None = [] if (action.stage, m) in self._split else None
         self._moment.at(m, tape, recomputes=m != stage.kept)
+        if self.slices:
+            self.slices.at(m)
         given = stage.forward(inputs) if self._training else stage.evaluation(*inputs)
         for target, places in stage.targets.items():
             self._values[action.stage, target, m] = [given[i] for i in places]
@@ -213,6 +227,10 @@ class Executor:
             roots.append(get_gradient_edge(flight.loss))
             share = torch.full_like(flight.loss, self._shares[m])
             gradients.append(self.scale(share) if self.scale else share)
+        if self.slices:
+            edges, of_later = self.slices.roots(m, stage.names)
+            roots += edges
+            gradients += of_later
         if self.clock:
             self._began = self.clock()
         self._moment.at(m, flight.tape)

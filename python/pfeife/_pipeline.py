@@ -6,7 +6,7 @@ import contextlib
 import os
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,10 +15,11 @@ from torch import nn
 
 from ._check import Checked, Measured, check, trace
 from ._core import ConfigError, RuntimeFault
-from ._executor import Action, Executor, actions
+from ._executor import Action, Executor, actions, slices
 from ._messages import Arriving, Messages
 from ._operators import Moment
 from ._plan import autocast_type
+from ._slices import Slices
 from ._stages import Program, Stage
 
 BUCKET_BYTES = 25 << 20
@@ -53,6 +54,7 @@ class Pipeline:
         I and W, and modules without parameters that several ranks hold. The module then has the parts.
     scaler: of fp16's loss, torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler(process_group=...).
     compile: True, or arguments of torch.compile, which gets every stage.
+    slice_lengths: tokens of each slice, of plans with slices of the sequence; None = equal ones.
     seed: of random operators, the same on all ranks. timeout: seconds until an exchange counts as hung; None = torch's.
 
     precision: None = the plan's: forwards of bf16_amp and fp16_amp run under torch.autocast, products of tf32 on a card in TF32.
@@ -76,6 +78,7 @@ class Pipeline:
         precision: str | None = None,
         compile: bool | Mapping[str, Any] = False,
         seed: int = 0,
+        slice_lengths: Sequence[int] | None = None,
         timeout: float | None = None,
     ):
         self.capture: Any = getattr(plan, "capture", None) if isinstance(model, nn.Module) else model
@@ -106,6 +109,7 @@ class Pipeline:
         self._compile = compile
         self._synced = True
         self._summed = False
+        self._slice_lengths = slice_lengths
         self._timeout = timeout
         self._failed = ""
         self._agreed = False  # on the first batch
@@ -153,7 +157,8 @@ class Pipeline:
         # An order in which transfers that hold their rank never wait in a circle.
         if wrong := plan.schedule.violations("rank", blocking=True):
             raise ConfigError(f"the schedule cannot run where transfers hold their rank; lower it again:\n{wrong}")
-        rows = [actions(row) for row in cells]
+        pieces = slices(cells)
+        rows = [actions(row, pieces) for row in cells]
         self.row = rows[self.rank]
         self.trains = any(one.kind in "BIW" for row in rows for one in row)
         if self._precision == "fp16_amp" and self._scaler is None and self.trains:
@@ -163,7 +168,7 @@ class Pipeline:
                 stacklevel=3,
             )
         self._forward_row = [one for one in self.row if one.kind in ("F", "SEND_F", "RECV_F")]
-        self.microbatches = 1 + max(one.microbatch for row in rows for one in row)
+        self.microbatches = (1 + max(one.microbatch for row in rows for one in row)) // pieces
         said = plan.stages
         self._rank_of = [stage["rank"] for stage in said]
         table = self.module if isinstance(self.module, nn.Module) else None
@@ -173,6 +178,9 @@ class Pipeline:
             dict(table.named_buffers(remove_duplicate=False)) if table else self.capture.buffers,
             said,
         )
+        if pieces > 1:
+            self._refuse_beside_slices(rows)
+            program.slices = Slices(program, pieces, self._slice_lengths)
         for source, target in program.crossings:
             sends = any(a[:2] == ("SEND_F", source) and a.other == target for row in rows for a in row)
             if self._rank_of[source] != self._rank_of[target] and not sends:
@@ -189,12 +197,24 @@ class Pipeline:
             kept = last if plan.recompute_except_last else None
             self.stages[stage] = Stage(program, stage, said[stage], blocks, self.device, self.moment, split=split, kept=kept)
         self._executor = Executor(self.stages, self._rank_of, self.rank, self._messages, self.moment)
+        self._executor.slices = program.slices
         if self._shard is not None:
             self._sharded()
         if self._compile:
             self._compiled(self._compile if isinstance(self._compile, Mapping) else {})
         if self._scaler is not None:
             self._executor.scale = self._scaler.scale
+
+    def _refuse_beside_slices(self, rows: list[list[Action]]) -> None:
+        beside = {
+            "I and W": any(one.kind in "IW" for row in rows for one in row),
+            "recomputation": bool(self.plan.recomputed_blocks) or any(stage["recomputed"] for stage in self.plan.stages),
+            "compile": bool(self._compile),
+            "shard": self._shard is not None,
+            "buffers that are written": any(stage["written"] for stage in self.plan.stages),
+        }
+        if wrong := [what for what, there in beside.items() if there]:
+            raise ConfigError(f"slices of the sequence run without {', '.join(wrong)}: leave that out, or plan 1f1b")
 
     def _place(self, name: str, tensor: torch.Tensor) -> None:
         """The same object, on this rank's device; of `meta`, NaN until load_state_dict() fills it."""
@@ -342,6 +362,8 @@ class Pipeline:
         """
         if getattr(self.capture, "outputs", None) is None:
             raise ConfigError("the graph has no outputs but the loss: pfeife.plan(model, batch, ...) of the module keeps them")
+        if self.program.slices:
+            raise ConfigError("a plan with slices of the sequence gives the loss alone: pipe.evaluate(**batch)")
         self._executor.returned = {}
         try:
             leaves, lacking = self.capture.some_leaves(*args, **kwargs)

@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_unflatten
 
 from ._core import ConfigError
 from ._operators import ACTIVATIONS, Again, Moment, copied, deferred, drawn, draws, in_evaluation, writes_state
+from ._slices import Slices
 
 
 class Program:
@@ -75,6 +76,7 @@ class Program:
         self.loss_stage = makers[self.outputs[0]]
         outputs = getattr(capture, "outputs", None)
         self.returned = {by_name[name]: makers.get(by_name[name]) for name in outputs.values} if outputs else {}
+        self.slices: Slices | None = None  # whose operators stages have
         self.loss_weight = self._weigher(capture.program.call_spec.out_spec)
 
     def _weigher(self, spec: Any) -> Callable[[Sequence[torch.Tensor]], torch.Tensor] | None:
@@ -246,6 +248,8 @@ class Program:
                 others = [one for i, one in enumerate(args) if i not in ACTIVATIONS[target] and isinstance(one, fx.Node)]
                 if others and all(one in weights for one in others):
                     target = deferred(target, moment)
+            if self.slices:
+                target = self.slices.of(node, target)
             made[node] = graph.call_function(target, fx.node.map_aggregate(args, value), fx.node.map_aggregate(kwargs, value))
         graph.output(tuple(value(one) for one in gives))
         return fx.GraphModule(root, graph)
@@ -270,7 +274,7 @@ class Stage:
     ):
         self.kept = kept
         nodes = program.nodes[number]
-        names = {node.name for node in nodes}
+        self.names = names = {node.name for node in nodes}
         self.inputs = program.read(nodes)
         self.leaves = [(i, program.inputs.index(one)) for i, one in enumerate(self.inputs) if one in program.inputs]
         self.sources: dict[int, list[int]] = {}

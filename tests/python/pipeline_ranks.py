@@ -78,6 +78,8 @@ def planned(capture, family, ranks, microbatches, memory=CLUSTER["memory"], **mo
         plan = planned(capture, family, ranks, microbatches, f"{int(0.9 * max(peaks))} B", allocator="none", **more)
         assert plan.recomputed_blocks or any(stage["recomputed"] for stage in plan.stages), (family, peaks)
         return plan
+    if "slices" in more:
+        more = {**more, "slices": [more["slices"]], "recompute": "none"}
     schedule = schedule_of(family, ranks, microbatches)
     stages = 1 + max(int(stage) for row in schedule.cells for cell in row for stage in re.findall(r"(\d+)F", cell))
     model, cluster = pfeife.model(capture.archive), pfeife.uniform_cluster(ranks, **{**CLUSTER, "memory": memory})
@@ -122,9 +124,9 @@ def difference(one, other):
     return float(((one.detach() - other.detach()).abs().max() / other.detach().abs().max().clamp(min=1e-3)))
 
 
-def trained(capture, plan, module, batches, wanted):
+def trained(capture, plan, module, batches, wanted, **how):
     """How far a pipeline is from the plain module."""
-    pipe = Pipeline(capture.of(module), plan, seed=SEED)
+    pipe = Pipeline(capture.of(module), plan, seed=SEED, **how)
     optimizer = torch.optim.AdamW(pipe.parameters(), lr=1e-2)
     found = {"loss": 0.0, "gradients": 0.0, "weights": 0.0, "buffers": 0.0, "evaluation": 0.0}
 
@@ -820,8 +822,24 @@ class Labels(nn.Module):
         return {"loss": F.cross_entropy(self.layers(x), y), "loss_weight": (y != -100).sum()}
 
 
+def slices_of_other_lengths(context):
+    """Slices that take equally long are not equally long; slices have different counts of labels that count."""
+    plan = context.plan("tied_gpt", "seq1f1b", slices=2, slice_lengths="equal_time")
+    batches = [batch_of("tied_gpt", 8, seed) for seed in range(2)]
+    for _, labels in batches:
+        labels[::2, 3:] = -100
+    capture = context.captures["tied_gpt"]
+    found = {}
+    for lengths in ([4, 2], [1, 5]):
+        wanted = plain(capture, made("tied_gpt"), batches, 4)
+        far = trained(capture, plan, made("tied_gpt"), batches, wanted, slice_lengths=lengths)
+        found.update({f"{what} {lengths}": one for what, one in far.items()})
+    return found
+
+
 ALSO = {
-    2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, another_batch, checked, slower, runtime, except_last, on_torch, compiled)
+    2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, another_batch, checked, slower, runtime, except_last, on_torch, compiled,
+        slices_of_other_lengths)
     + ((from_a_module, outputs, forward_only) if hasattr(pfeife, "capture") else ()),
     4: (replicas, sharded, refused, forward_only, dies),
 }
@@ -871,6 +889,9 @@ def cases(ranks):
         for kind in ("full", "blocks"):
             for model in ("dropout_gpt", "batch_norm"):
                 found[f"{model}-{family}-{kind}"] = model, dict(family=family, recompute=kind)
+    for family, slices in (("seq1f1b", 2), ("seq1f1b", 4), ("slimpipe", 2), ("slimpipe", 4), ("terapipe", 2), ("terapipe", 4)):
+        if ranks == 2 or slices == 4:
+            found[f"tied_gpt-{family}-{slices}"] = "tied_gpt", dict(family=family, slices=slices)
     return {**found, **{work.__name__: (work, {}) for work in ALSO[ranks]}}
 
 

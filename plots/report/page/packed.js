@@ -66,7 +66,7 @@ function samples(text) {
 }
 
 const COMPUTE = 0, TRANSFER = 1, REDUCTION = 2, OPTIMIZER = 3, COPY = 4;  // TaskKind
-const beside = own => own.kind === TRANSFER || own.kind === REDUCTION || own.kind === COPY;  // computation
+const isBeside = own => own.kind === TRANSFER || own.kind === REDUCTION || own.kind === COPY;  // computation
 
 /// Typed columns, an entry an event: start, end, launch, queued in ns; wait: the event it waited for, -1 = none.
 /// slices of a class, by action: ".1" where microbatches are cut, else "".
@@ -121,7 +121,7 @@ function addRows(trace) {
   const stages = Array.from({length: trace.ranks}, () => new Set());
   for (const own of trace.classes) {
     if (own.kind === COMPUTE) for (const [, stage] of own.parts) stages[own.rank].add(stage);
-    const onRank = beside(own) ? "sent" : "compute";
+    const onRank = isBeside(own) ? "sent" : "compute";
     for (const rank of own.kind === REDUCTION && own.parties.length ? own.parties : [own.rank])
       for (const event of own.events) trace.rows[rank][onRank].push(event);
   }

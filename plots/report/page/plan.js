@@ -120,7 +120,7 @@ function planView(box, tip) {
   const outlineAt = (row, event) => {
     const {layout, view} = timeline, {trace} = row.panel, perNs = (layout.right - layout.left) / (view.to - view.from);
     const x0 = Math.max(layout.left, layout.left + (trace.start[event] - view.from) * perNs), x1 = Math.min(layout.right, layout.left + (trace.end[event] - view.from) * perNs);
-    const sent = beside(trace.classes[trace.kind[event]]), y = sent ? row.sentY : row.y;
+    const sent = isBeside(trace.classes[trace.kind[event]]), y = sent ? row.sentY : row.y;
     outline.hidden = x1 < layout.left || x0 > layout.right;
     outline.style.cssText = `left:${x0 - 1}px;top:${y - 1}px;width:${Math.max(x1 - x0, 2)}px;height:${(sent ? row.sentHeight : row.height)}px`;
   };

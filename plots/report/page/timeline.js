@@ -182,7 +182,7 @@ function drawChain(scene, {panel, events}) {
   const path = [];
   for (let i = events.length - 1; i >= 0; --i) {
     const event = events[i], own = trace.classes[trace.kind[event]], row = rows[own.rank];
-    const sent = beside(own);
+    const sent = isBeside(own);
     if (trace.end[event] >= view.from && trace.start[event] <= view.to && !(sent && !row.sentHeight))
       drawBox(scene, trace, event, Math.max(left, x(trace.start[event])), Math.max(Math.min(right, x(trace.end[event])), left),
         sent ? row.sentY + 1 : row.y, sent ? row.sentHeight - 1 : row.height, !sent);
