@@ -31,17 +31,17 @@ class Along(NamedTuple):
     merged: bool = False
 
 
-def name_of(node: fx.Node) -> str:
+def name_of(node: Any) -> str:
     packet = getattr(node.target, "overloadpacket", node.target)
     return str(getattr(packet, "__name__", packet))
 
 
-def shape_of(node: fx.Node) -> list[Any]:
+def shape_of(node: Any) -> list[Any]:
     value = node.meta["val"]
     return list((value[0] if isinstance(value, (list, tuple)) else value).shape)
 
 
-def argument(node: fx.Node, place: int, name: str, default: Any) -> Any:
+def argument(node: Any, place: int, name: str, default: Any) -> Any:
     return node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
 
 
@@ -69,7 +69,7 @@ class Slices:
         self._begins = [sum(lengths[:k]) for k in range(count)]
         self.along: dict[fx.Node, Along | None] = {}
         self._cut: dict[fx.Node, list[int]] = {}  # operands that are the same for all slices and lie along the sequence
-        self._labels: fx.Node | None = None
+        self._labels: Any = None
         for node in program.graph.nodes:
             if node.op == "placeholder":
                 self.along[node] = Along(1) if node in program.inputs and len(shape_of(node)) > 1 else None
@@ -82,12 +82,12 @@ class Slices:
 
     # Where the sequence lies.
 
-    def _refuse(self, node: fx.Node, why: str) -> ConfigError:
+    def _refuse(self, node: Any, why: str) -> ConfigError:
         return ConfigError(
             f"slices: {name_of(node)} ({node.name}) {why}; plan families of whole microbatches (1f1b), or leave it out of the model"
         )
 
-    def _rule(self, node: fx.Node, is_loss: bool) -> Along | None:
+    def _rule(self, node: Any, is_loss: bool) -> Along | None:
         operands = {one: self.along[one] for one in node.all_input_nodes if self.along.get(one)}
         if not operands:
             return None
@@ -107,7 +107,8 @@ class Slices:
         elif name == "scaled_dot_product_attention":
             return self._attention(node)
         elif name == "cross_entropy_loss":
-            return self._loss(node, is_loss)
+            self._loss(node, is_loss)
+            return None
         elif along is None:
             pass
         elif name in ("linear", "matmul"):
@@ -138,7 +139,7 @@ class Slices:
             return along
         raise self._refuse(node, "meets the sequence, and is not known to treat positions one by one")
 
-    def _pointwise(self, node: fx.Node, operands: dict[fx.Node, Any]) -> Along:
+    def _pointwise(self, node: Any, operands: dict[fx.Node, Any]) -> Along:
         rank = len(shape_of(node))
         # Counted from behind, as shapes are broadcast.
         found = {(one.dimension - len(shape_of(value)), one.merged) for value, one in operands.items()}
@@ -156,7 +157,7 @@ class Slices:
             self._cut[node].append(behind)
         return Along(rank + behind, merged)
 
-    def _attention(self, node: fx.Node) -> Along:
+    def _attention(self, node: Any) -> Along:
         places = [(self.along.get(one), len(shape_of(one))) for one in node.args[:3]]
         if any(one is None or one.merged or one.dimension != rank - 2 for one, rank in places):
             raise self._refuse(node, "has the sequence elsewhere than in the last dimension but one of queries, keys and values")
@@ -164,9 +165,9 @@ class Slices:
             raise self._refuse(node, "is not causal (is_causal=True, no mask): earlier slices would need later ones")
         if argument(node, 4, "dropout_p", 0.0):
             raise self._refuse(node, "draws other numbers for slices than for whole sequences: set dropout to 0")
-        return self.along[node.args[0]]  # type: ignore[return-value,index]
+        return Along(places[0][1] - 2)
 
-    def _loss(self, node: fx.Node, is_loss: bool) -> None:
+    def _loss(self, node: Any, is_loss: bool) -> None:
         scores, labels = node.args[:2]
         if not is_loss or argument(node, 2, "weight", None) is not None or argument(node, 3, "reduction", 1) != 1:
             raise self._refuse(node, "is not the module's loss, an unweighted mean over labels")
@@ -176,7 +177,7 @@ class Slices:
             labels = labels.args[0]
         self._labels, self._ignored = labels, argument(node, 4, "ignore_index", -100)
 
-    def _viewed(self, node: fx.Node, along: Along) -> Along:
+    def _viewed(self, node: Any, along: Along) -> Along:
         """The sequence lies behind as many elements as before."""
         before, after = shape_of(node.args[0]), shape_of(node)
         if along.merged:
@@ -200,7 +201,7 @@ class Slices:
 
     # What a slice's operators do.
 
-    def of(self, node: fx.Node, target: Callable[..., Any]) -> Callable[..., Any]:
+    def of(self, node: Any, target: Any) -> Callable[..., Any]:
         """What a stage calls in an operator's place."""
         name = name_of(node)
         along = self.along.get(node)
@@ -238,7 +239,7 @@ class Slices:
     def _piece(self, value: torch.Tensor, dimension: int) -> torch.Tensor:
         return value.narrow(dimension, self._begins[self._slice], self._lengths[self._slice])
 
-    def _attending(self, node: fx.Node) -> Callable[..., Any]:
+    def _attending(self, node: Any) -> Callable[..., Any]:
         how = {name: node.kwargs[name] for name in ("scale", "enable_gqa") if name in node.kwargs}
 
         def attend(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> Any:

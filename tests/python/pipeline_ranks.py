@@ -834,6 +834,16 @@ def slices_of_other_lengths(context):
         wanted = plain(capture, made("tied_gpt"), batches, 4)
         far = trained(capture, plan, made("tied_gpt"), batches, wanted, slice_lengths=lengths)
         found.update({f"{what} {lengths}": one for what, one in far.items()})
+    for what, call in (
+        ("without compile", lambda: Pipeline(capture.of(made("tied_gpt")), plan, compile=True)),
+        ("lengths of 1 and more", lambda: Pipeline(capture.of(made("tied_gpt")), plan, slice_lengths=[6])),
+        ("whole microbatches alone", lambda: Pipeline(capture.of(made("tied_gpt")), plan).trace(*batches[0])),
+    ):
+        try:
+            call()
+            found[what] = float("inf")
+        except pfeife.ConfigError as error:
+            found[what] = 0.0 if what in str(error) else str(error)
     return found
 
 
