@@ -19,6 +19,10 @@ namespace pfeife {
 namespace {
 
 std::filesystem::path model_of(const Plan& plan, const std::filesystem::path& file) {
+  // A model planned from memory was saved beside the plan, and has no file of its name.
+  if (plan.files && plan.files->model.format == ModelFormat::Pt2)
+    if (const auto saved = file.parent_path() / plan.files->model.file; is_there(saved))
+      return saved;
   for (const auto& base :
        {file.parent_path(), std::filesystem::path("."), std::filesystem::path("configs")})
     if (is_there(base / plan.model)) return base / plan.model;

@@ -175,7 +175,7 @@ class Plan:
     def save(self, folder: PathLike) -> None:
         """Writes plan.yaml, schedule.csv, certificate.txt and what torch.distributed.pipelining needs.
 
-        load_plan() takes the folder; pfeife-run folder/plan.yaml, and --model folder/model.pt2 of a module or of bytes.
+        load_plan() takes the folder, pfeife-run folder/plan.yaml: a model that has no file is saved there, too.
         """
         self._core.save(Path(folder), self._number)
 

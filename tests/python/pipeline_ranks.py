@@ -388,7 +388,7 @@ def runtime(context):
                 plan.save(place)
                 for name, one in zip(inputs, batch):
                     numpy.save(place / f"{name}.npy", one.numpy())
-                words = ["train", place / "plan.yaml", "--model", place / "model.pt2", "--data", place, "--save", place / "saved"]
+                words = ["train", place / "plan.yaml", "--data", place, "--save", place / "saved"]
                 words += ["--steps", "1", "--learning-rate", "1", "--threads"]
                 done = subprocess.run([os.environ["PFEIFE_RUN"], *words], capture_output=True, text=True)
                 assert done.returncode == 0, done.stderr
