@@ -7,6 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <iterator>
+#include <mutex>
+#include <numeric>
 #include <stdexcept>
 
 #include "experiments/machine/child.h"
@@ -124,14 +126,23 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
   ProgressFromAfar progress(say, tasks);
   progress.begin(kPlanning);
   std::vector<EvaluatedCase> cases(tasks.size());
-  std::function<void(double)> share;  // of several cases at a time it would say little
+  std::mutex shares_mutex;
+  std::vector<double> shares(tasks.size());  // [case] of its planning that is done
+  const auto planned = [&](std::size_t i, double done) {
+    const std::lock_guard lock(shares_mutex);
+    shares[i] = std::max(shares[i], done);
+    progress.reached(std::reduce(shares.begin(), shares.end()) / static_cast<double>(tasks.size()));
+  };
+  std::function<void(double)> share;  // of what several cases do at a time it would say little
   if (tasks.size() == 1) share = [&](double done) { progress.reached(done); };
   const std::size_t threads_each = std::max<std::size_t>(1, options.jobs / tasks.size());
   std::vector<SearchTimes> times(options.search_times ? tasks.size() : 0);
   parallel_for(tasks.size(), options.jobs, [&](std::size_t i) {
     std::function<void(const SearchStepDone&)> after_step;
     if (!times.empty()) after_step = [&](const SearchStepDone& step) { times[i].add(step); };
-    cases[i] = plan_and_estimate(tasks[i], inputs, threads_each, share, after_step);
+    cases[i] = plan_and_estimate(
+        tasks[i], inputs, threads_each, [&, i](double done) { planned(i, done); }, after_step);
+    planned(i, 1);
   });
   for (std::size_t i = 0; i < times.size(); ++i)
     if (const std::string text = times[i].text(); !text.empty())
