@@ -1,13 +1,46 @@
 """Charts of the studies in Python as SVG: lines, grouped bars, grids of cells, dependency graphs.
 
 What a plan or a case looks like is drawn by plots/, from records that pfeife-exp has; here are figures over many runs, which only the
-studies' scripts have gathered.
+studies' scripts have gathered. Colours and dashes are those of plots/, read from its sources.
 """
+import re
 from dataclasses import dataclass, field
 from html import escape
 from math import ceil, floor, log, log10
+from pathlib import Path
 
-COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7a5c00", "#6a3d9a", "#7f7f7f", "#1b7837", "#b15928"]
+SOURCES = Path(__file__).resolve().parents[3] / "plots/figure"
+
+
+def listed(name: str, file: str) -> str:
+    """What stands between the outer braces of a constant."""
+    return re.search(rf"\b{name}\{{\{{?(.*?)\}}\}}?;", (SOURCES / file).read_text(), re.DOTALL)[1]
+
+
+def colours(text: str) -> list[str]:
+    return ["#" + "".join(channels) for channels in re.findall(r"0x(\w\w), 0x(\w\w), 0x(\w\w)", text)]
+
+
+COLOURS = colours(listed("kColors", "line_looks.cc"))
+DASHES = re.findall(r'"(.*?)"', listed("kDashes", "line_looks.cc"))
+INK, ALARM = (colours(listed(name, "theme.h"))[0] for name in ("kInk", "kAlarm"))
+# By letter, of an event's kind.
+FILLS = {letter: colours(fill)[0] for fill, letter in re.findall(r'(\{0x.*?\}), .*?, "(\w+)"', listed("kLooks", "theme.cc"))[:4]}
+
+
+def look(number: int) -> tuple[str, str]:
+    """Colour and dash of a line (line_look in line_looks.cc)."""
+    colour, turn = number % len(COLOURS), number // len(COLOURS) % 2
+    return COLOURS[colour], DASHES[2 * turn + colour % 2]
+
+
+def ink_on(fill: str) -> str:
+    """Black or white, whichever has more contrast (WCAG 2.1)."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (int(fill[i:i + 2], 16) / 255 for i in (1, 3, 5))]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "black" if (luminance + 0.05) ** 2 > 0.05 * 1.05 else "white"
+
+
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 380, 64, 170, 40, 46
 
 
@@ -88,11 +121,12 @@ def line_chart(title: str, x_name: str, y_name: str, lines: list[Line], x_ticks:
             text(16, (TOP + HEIGHT - BOTTOM) / 2, y_name, "middle", f'transform="rotate(-90 16 {(TOP + HEIGHT - BOTTOM) / 2})"'),
             f'<path d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}" fill="none" stroke="black"/>']
     places = name_places([py((line.points or line.hollow)[-1][1]) for line in lines if line.points or line.hollow])
-    colours = iter(COLOURS * 2)
+    others = (look(number) for number in range(2 * len(COLOURS)))
     for line in lines:
-        colour = "#000000" if line.ours else next(colours)
+        colour, dash = (INK, "") if line.ours else next(others)
         path = path_of([(px(x), py(y)) for x, y in line.points], line.steps)
-        dash = ' stroke-dasharray="5 4"' if line.dashed else ""
+        if dash := "5 4" if line.dashed else dash:
+            dash = f' stroke-dasharray="{dash}"'
         out.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="{2.4 if line.ours and not line.dashed else 1.6}"{dash}/>')
         if line.dots:
             out += [f'<circle cx="{px(x):.1f}" cy="{py(y):.1f}" r="3.2" fill="{colour}"/>' for x, y in line.points if (x, y) not in line.hollow]
@@ -156,10 +190,9 @@ def grid_chart(title: str, x_name: str, y_name: str, x_ticks: list[str], y_ticks
             y = top + tall - (j + 1) * height
             out.append(text(left - 6, y + height / 2 + 4, y_ticks[j], "end"))
             for i, cell in enumerate(row):
-                fill = colour.get(cell.kind, "white")
-                ink = "black" if not cell.kind or fill in ("#56b4e9", "#e69f00", "#cc79a7") else "white"
+                fill = colour.get(cell.kind, "#ffffff")
                 out += [f'<rect x="{left + i * width}" y="{y}" width="{width}" height="{height}" fill="{fill}" stroke="white"/>',
-                        text(left + (i + 0.5) * width, y + height / 2 + 4, cell.words, "middle", f'fill="{ink}" font-size="10.5"')]
+                        text(left + (i + 0.5) * width, y + height / 2 + 4, cell.words, "middle", f'fill="{ink_on(fill)}" font-size="10.5"')]
         out += [text(left + (i + 0.5) * width, top + tall + 14, tick, "middle") for i, tick in enumerate(x_ticks)]
         out += [f'<rect x="{left}" y="{top}" width="{wide}" height="{tall}" fill="none" stroke="#999"/>',
                 text(left + wide / 2, top + tall + 30, x_name, "middle"),

@@ -3,10 +3,10 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chart import document, text
+from chart import ALARM, FILLS, INK, document, text
 
 WIDE, TALL, ACROSS, DOWN = 76, 34, 104, 78
-FILL = {"F": "#6aa0e8", "B": "#e07a5f", "SEND": "#e8e8e8"}
+FILL = {"F": FILLS["F"], "B": FILLS["B"], "SEND": "#e8e8e8"}
 
 
 @dataclass
@@ -94,7 +94,7 @@ def picture(trace: Path, title: str) -> str:
             if not other:
                 continue
             (x1, y1), (x2, y2) = centre(nodes[other]), centre(node)
-            colour, dash = "#b42318" if (other, name) in steps else "#8a939e", "" if other in node.before else 'stroke-dasharray="3 3"'
+            colour, dash = ALARM if (other, name) in steps else "#8a939e", "" if other in node.before else 'stroke-dasharray="3 3"'
             along = abs(y2 - y1) < 1
             if along and any(row(between) == row(node) and nodes[other].level < between.level < node.level for between in nodes.values()):
                 out.append(around(x1, x2, y1 + TALL / 2, colour, dash))
@@ -106,9 +106,9 @@ def picture(trace: Path, title: str) -> str:
         x, y = centre(node)
         words = f"{node.direction if node.kind == 'SEND' else node.kind}{node.microbatch}, {node.length:g} ms"
         out += [f'<rect x="{x - WIDE / 2:.1f}" y="{y - TALL / 2:.1f}" width="{WIDE}" height="{TALL}" rx="{TALL / 2 if node.kind == "SEND" else 4}" '
-                f'fill="{FILL[node.kind]}" stroke="{"#b42318" if name in path else "#57606a"}" stroke-width="{2 if name in path else 1}"/>',
+                f'fill="{FILL[node.kind]}" stroke="{ALARM if name in path else "#57606a"}" stroke-width="{2 if name in path else 1}"/>',
                 text(x, y - 2, words, "middle", 'font-size="11"'),
-                text(x, y + 12, f"{node.begin:g} to {node.begin + node.length:g}", "middle", 'font-size="10" fill="#1b1f24"')]
+                text(x, y + 12, f"{node.begin:g} to {node.begin + node.length:g}", "middle", 'font-size="10" fill="' + INK + '"')]
     last = max(node.stage for node in nodes.values())
     for stage in range(last + 1):
         out.append(text(12, 88 + DOWN * 2 * stage, f"stage {stage}"))
