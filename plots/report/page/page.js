@@ -145,5 +145,5 @@ const build = () => {
   unfold();
 };
 requestAnimationFrame(() => setTimeout(build));
-addEventListener("beforeprint", build);
+addEventListener("beforeprint", () => { build(); instrument?.view.toPaper(); });
 unfold();

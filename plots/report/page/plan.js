@@ -108,7 +108,7 @@ function planView(box, tip) {
     return svg.document();
   };
   const printed = el("div.printed");
-  addEventListener("beforeprint", () => { if (timeline.panels.length) printed.innerHTML = drawing(860, {...options, memory: timeline.panels[0].trace.ranks <= 4}); });
+  const toPaper = () => { if (timeline.panels.length) printed.innerHTML = drawing(860, {...options, memory: timeline.panels[0].trace.ranks <= 4}); };
   addEventListener("afterprint", () => printed.replaceChildren());
   timeline.show = view => { timeline.view = view; outline.hidden = true; redraw(); };
   timeline.relayout = () => {
@@ -226,5 +226,5 @@ function planView(box, tip) {
       el("span.muted", {}, "paler: a later stage of the rank" + (panels.some(panel => panel.idle) ? "; right: share of its step that a rank does not compute" : "")));
     timeline.relayout();
   };
-  return {show, beside, timeline, recolor: () => { timeline.colors = null; redraw(); }};
+  return {show, beside, timeline, toPaper, recolor: () => { timeline.colors = null; redraw(); }};
 }
