@@ -11,15 +11,17 @@ namespace {
 
 struct Tried {
   JointChoice choice;
-  Bytes missing{0};  ///< sum over ranks
+  Bytes missing{0};  ///< sum over ranks and hosts
   auto order() const { return std::tuple{missing, choice.estimate, choice.alternatives}; }
 };
 
 Tried tried(const JointProblem& problem, Alternatives alternatives) {
   StageCosts costs = problem.costs_of(alternatives);
   Schedule lowered = lower(problem.compute_only, costs, problem.placement);
+  const Bytes on_hosts =
+      problem.missing_on_hosts ? problem.missing_on_hosts(lowered, costs) : Bytes{0};
   Prices prices = evaluate_lowered(std::move(costs), std::move(lowered), problem.placement);
-  Tried found{{std::move(alternatives), prices.estimate, std::move(prices.peak_memory)}};
+  Tried found{{std::move(alternatives), prices.estimate, std::move(prices.peak_memory)}, on_hosts};
   for (std::size_t r = 0; r < problem.memory_limit.size(); ++r)
     found.missing += std::max(Bytes{0}, found.choice.peak_memory[r] - problem.memory_limit[r]);
   return found;

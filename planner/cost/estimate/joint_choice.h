@@ -27,15 +27,18 @@ struct JointProblem {
   std::vector<std::size_t> counts;  ///< [stage] alternatives that it has, at least 1
   std::function<StageCosts(const Alternatives&)> costs_of;
   std::vector<Bytes> memory_limit;  ///< [rank]
+  /// What hosts lack for what the rows have away; empty = they lack nothing.
+  std::function<Bytes(const Schedule& lowered, const StageCosts& costs)> missing_on_hosts = {};
 };
 
 /// Combinations that are all tried; more are searched greedily.
 inline constexpr std::size_t kMostCombinations = 4096;
 
-/// The fastest choice whose peaks are within the limits; of equally fast ones the first, with the
-/// number of stage 0 as the highest digit. Where there are more than kMostCombinations, a local
-/// search: stage by stage the alternative with which least is missing, then least time is taken,
-/// until no stage alone makes it better. nullopt if nothing was found that fits.
+/// The fastest choice whose peaks are within the limits, those of hosts included; of equally fast
+/// ones the first, with the number of stage 0 as the highest digit. Where there are more than
+/// kMostCombinations, a local search: stage by stage the alternative with which least is missing,
+/// then least time is taken, until no stage alone makes it better. nullopt if nothing was found
+/// that fits.
 std::optional<JointChoice> fastest_fitting(const JointProblem& problem);
 
 }  // namespace pfeife

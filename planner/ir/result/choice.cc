@@ -30,13 +30,19 @@ bool Recomputed::offloads() const {
   return std::ranges::any_of(offload, [](double share) { return share > 0; });
 }
 
-/// "offload=0.5" of all stages, else one share a stage.
+/// "offload=0.5" of all stages, else one share a stage; of many stages "offload=1*78 0*2".
 static std::string offload_text(const std::vector<double>& shares) {
+  constexpr std::size_t kFew = 8;
   const bool alike = std::ranges::all_of(shares, [&](double s) { return s == shares.front(); });
-  std::string text = "offload=";
-  for (std::size_t s = 0; s < (alike ? 1 : shares.size()); ++s)
+  if (alike) return "offload=" + shortest(shares.front());
+  std::string text;
+  for (std::size_t s = 0, end = 0; s < shares.size(); s = end) {
+    const auto same = [&](std::size_t t) { return t < shares.size() && shares[t] == shares[s]; };
+    for (end = s + 1; shares.size() > kFew && same(end);) ++end;
     text += (s > 0 ? " " : "") + shortest(shares[s]);
-  return text;
+    if (end - s > 1) text += "*" + std::to_string(end - s);
+  }
+  return "offload=" + text;
 }
 
 static std::string recompute_text(const Recomputed& recomputed) {

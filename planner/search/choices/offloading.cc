@@ -62,18 +62,22 @@ std::optional<Priced> offloading(const Problem& problem, Choice choice) {
   const std::optional<Nanoseconds> norm =
       norm_time(problem.layers, problem.norm, choice.partition, placement, problem.cluster);
   const Schedule rows = compute_only(choice);
-  const auto found = fastest_fitting({.compute_only = rows,
-                                      .placement = placement,
-                                      .counts = counts,
-                                      .costs_of =
-                                          [&](const Alternatives& chosen) {
-                                            StageCosts costs =
-                                                with_recomputation(collected, recomputed(chosen),
+  const auto found =
+      fastest_fitting({.compute_only = rows,
+                       .placement = placement,
+                       .counts = counts,
+                       .costs_of =
+                           [&](const Alternatives& chosen) {
+                             StageCosts costs = with_recomputation(collected, recomputed(chosen),
                                                                    placement, problem.cluster);
-                                            costs.norm = norm;
-                                            return costs;
-                                          },
-                                      .memory_limit = allocated_limit(problem)});
+                             costs.norm = norm;
+                             return costs;
+                           },
+                       .memory_limit = allocated_limit(problem),
+                       .missing_on_hosts =
+                           [&](const Schedule& lowered, const StageCosts& costs) {
+                             return missing_on_hosts(lowered, costs, placement, problem.cluster);
+                           }});
   if (!found) return std::nullopt;
   choice.recomputed = recomputed(found->alternatives);
   if (!choice.recomputed.offloads()) return std::nullopt;  // the search has found it
@@ -82,16 +86,19 @@ std::optional<Priced> offloading(const Problem& problem, Choice choice) {
 
 }  // namespace
 
-bool fits_on_hosts(const CostedRows& rows, const Placement& placement, const Cluster& cluster) {
-  if (!cluster.host_memory) return true;
-  const std::vector<Bytes> away = host_peak_memory(rows.lowered, rows.costs, placement);
+Bytes missing_on_hosts(const Schedule& lowered, const StageCosts& costs, const Placement& placement,
+                       const Cluster& cluster) {
+  Bytes missing{0};
+  if (!cluster.host_memory) return missing;
+  const std::vector<Bytes> away = host_peak_memory(lowered, costs, placement);
   const std::size_t size = cluster.devices_per_node > 0
                                ? cluster.devices_per_node
                                : std::max<std::size_t>(1, cluster.devices());
   std::vector<Bytes> of_node(cluster.devices() / size + 1, Bytes{0});
   for (std::size_t r = 0; r < away.size(); ++r)
     of_node[placement.device(RankId{r}).index() / size] += away[r];
-  return std::ranges::all_of(of_node, [&](Bytes b) { return b <= *cluster.host_memory; });
+  for (const Bytes bytes : of_node) missing += std::max(Bytes{0}, bytes - *cluster.host_memory);
+  return missing;
 }
 
 std::vector<Priced> offloading_plans(const Problem& problem, const SearchOptions& options,
@@ -111,8 +118,7 @@ std::vector<Priced> offloading_plans(const Problem& problem, const SearchOptions
   for (const Priced& plan : search(roomy, quiet).plans) {
     if (plan.spec.slices > 1) continue;
     auto priced = offloading(problem, plan);
-    if (priced && fits_on_hosts(*priced->rows, priced->placement, problem.cluster))
-      found.push_back(*std::move(priced));
+    if (priced) found.push_back(*std::move(priced));
   }
   std::ranges::stable_sort(found, {}, &Priced::estimate);
   return found;

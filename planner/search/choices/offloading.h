@@ -18,8 +18,9 @@ std::vector<Priced> offloading_plans(const Problem& problem, const SearchOptions
 /// Adds plans, if there are any, to an answer, whose bound and proof then go.
 void add_offloading_plans(std::vector<Priced> plans, Answer& answer);
 
-/// What the ranks of each node have on their host at once, each at its highest, is within
-/// Cluster::host_memory.
-bool fits_on_hosts(const CostedRows& rows, const Placement& placement, const Cluster& cluster);
+/// What nodes lack of Cluster::host_memory for what their ranks have on the host, each at its
+/// highest; 0 = it fits.
+Bytes missing_on_hosts(const Schedule& lowered, const StageCosts& costs, const Placement& placement,
+                       const Cluster& cluster);
 
 }  // namespace pfeife
