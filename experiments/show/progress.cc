@@ -19,6 +19,8 @@ std::string rounded(double seconds) {
   return fmt::format("{}:{:02} h", whole / 3600, whole / 60 % 60);
 }
 
+constexpr double kLastThirdBegins = 2.0 / 3.0;  // of the time so far
+
 }  // namespace
 
 std::string share_text(double share) {
@@ -27,18 +29,16 @@ std::string share_text(double share) {
   return fmt::format(", {} %", std::min(99, static_cast<int>(100 * share)));
 }
 
-constexpr double kLastThird = 2.0 / 3.0;
-
 void TimeLeft::reached(double share, Seconds elapsed) {
   if (share <= 0 || elapsed.count() <= 0) return;
   if (!reached_.empty() && share <= reached_.back().share) return;
   reached_.push_back({std::min(share, 1.0), elapsed});
-  while (reached_.size() > 1 && reached_[1].elapsed <= elapsed * kLastThird)
+  while (reached_.size() > 1 && reached_[1].elapsed <= elapsed * kLastThirdBegins)
     reached_.erase(reached_.begin());
 }
 
 std::optional<TimeLeft::Seconds> TimeLeft::at(Seconds elapsed) const {
-  const Seconds begin = elapsed * kLastThird;
+  const Seconds begin = elapsed * kLastThirdBegins;
   if (reached_.empty() || reached_.front().elapsed > begin) return std::nullopt;
   // While nothing is done the end moves away; it is latest right before something is.
   Seconds soonest = Seconds::max(), latest{0};

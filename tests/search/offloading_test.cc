@@ -68,7 +68,7 @@ TEST(Offloading, FitsWhereNothingElseDoesAndTakesNoLonger) {
 TEST(Offloading, NeedsAWayToTheHostAndRoomThere) {
   const Layers layers = chain_of_layers();
   const Cluster alone = cluster_with(std::nullopt);
-  EXPECT_TRUE(offloading_plans(problem_of(layers, alone, 250), {}, search).empty());
+  EXPECT_THROW(offloading_plans(problem_of(layers, alone, 250), {}, search), ConfigError);
   Cluster small = cluster_with(kLink);
   small.host_memory = Bytes{100};
   EXPECT_TRUE(offloading_plans(problem_of(layers, small, 250), {}, search).empty());

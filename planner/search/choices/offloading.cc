@@ -7,6 +7,7 @@
 #include "planner/cost/estimate/joint_choice.h"
 #include "planner/cost/estimate/memory.h"
 #include "planner/cost/stages/stage_costs.h"
+#include "planner/ir/basics/error.h"
 #include "planner/schedules/families.h"
 #include "planner/search/price/price.h"
 
@@ -107,7 +108,11 @@ std::vector<Priced> offloading_plans(const Problem& problem, const SearchOptions
   const bool linked = std::ranges::any_of(problem.device_of_rank, [&](DeviceId device) {
     return problem.cluster.kind(device).host_link.has_value();
   });
-  if (!linked) return found;
+  if (!linked)
+    throw ConfigError({},
+                      "plan.offload is auto, but no device of the cluster " + problem.cluster.name +
+                          " has a way to its host; give its kind a host_link in the cluster "
+                          "file, as host_link: {bandwidth: 25 GB/s}, or leave plan.offload out");
   Problem roomy = with_layers(problem, problem.layers);
   roomy.allocator.reset();
   roomy.recompute = Recompute::None, roomy.recompute_except_last = false;

@@ -11,7 +11,8 @@
 
 namespace pfeife {
 
-/// The plans that fit devices and hosts; the fastest first. None without a host_link.
+/// The plans that fit devices and hosts; the fastest first. Errors: ConfigError where no device has
+/// a host_link.
 std::vector<Priced> offloading_plans(const Problem& problem, const SearchOptions& options,
                                      const SearchFunction& search);
 
