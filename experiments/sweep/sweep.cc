@@ -133,7 +133,8 @@ void compute(std::span<const OpenCase> tasks, Inputs& inputs, const SweepOptions
     shares[i] = std::max(shares[i], done);
     progress.reached(std::reduce(shares.begin(), shares.end()) / static_cast<double>(tasks.size()));
   };
-  std::function<void(double)> share;  // of what follows; of several cases at a time it would say little
+  std::function<void(double)>
+      share;  // of what follows; of several cases at a time it would say little
   if (tasks.size() == 1) share = [&](double done) { progress.reached(done); };
   const std::size_t threads_each = std::max<std::size_t>(1, options.jobs / tasks.size());
   std::vector<SearchTimes> times(options.search_times ? tasks.size() : 0);
