@@ -154,7 +154,8 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers,
   if (found.unfinished) evaluated.answer.unfinished.push_back({Unfinished::What::SharedLinks});
   const bool sliced = std::ranges::any_of(problem.schedules,
                                           [](const ScheduleSpec& spec) { return spec.slices > 1; });
-  if (found.links_bind && !sliced && evaluated.answer.bound)
+  // the links' bound knows devices' limits, not what goes to hosts
+  if (found.links_bind && !sliced && !config.plan.offload && evaluated.answer.bound)
     evaluated.answer.links_bound = links_bound(problem, config.simulation, evaluated.answer);
   std::vector<Priced> plans =
       worth_keeping(std::move(found.plans), problem, config.plan.counts_as_fast());

@@ -90,6 +90,23 @@ TEST(StageCosts, AShareOfWhatAStageSavesByItselfIsOffloaded) {
   EXPECT_TRUE(costs_on().one_copy_engine);
 }
 
+// What a recomputed stage receives is all that it saves, and goes to the host where no other stage
+// of its rank has it: of stages 0 to 3, two a rank, the skip of stage 0 is read by stages 2 and 3.
+// On rank 1 stage 1 has the chain's 10 B and stage 3 has 10 + 6; rank 0's stage 2 shares the skip
+// with stage 0.
+TEST(StageCosts, WhatARecomputedStageReceivesIsOffloaded) {
+  DeviceKind kind = device();
+  kind.host_link = HostLink{.bandwidth = {1e9}};
+  const StageCosts costs = stage_costs(
+      four_layers(), {{0, 1, 2}}, round_robin(4, 2), uniform_cluster(2, kind, {1e9}, ns{100}),
+      {.stages = std::vector<bool>(4, true), .offload = std::vector<double>(4, 1)});
+  EXPECT_EQ(costs.stages[0].offloaded, Bytes{0});
+  EXPECT_EQ(costs.stages[1].offloaded, Bytes{10});
+  EXPECT_EQ(costs.stages[2].offloaded, Bytes{10});
+  EXPECT_EQ(costs.stages[3].offloaded, Bytes{16});
+  EXPECT_EQ(costs.stages[3].reload, ns{16});
+}
+
 TEST(StageCosts, TiedParameterIsHeldByBothRanksAndReduced) {
   const Cluster cluster = uniform_cluster(2, device(), {1e9}, ns{100});
   const StageCosts costs = stage_costs(four_layers(), {{1}}, round_robin(2, 2), cluster);

@@ -53,15 +53,17 @@ TEST(Offloading, FitsWhereNothingElseDoesAndTakesNoLonger) {
   const Problem problem = problem_of(layers, linked, 250);
   Answer answer = search(problem, {});
   ASSERT_TRUE(answer.infeasible);
-  std::vector<Priced> plans = offloading_plans(problem, {}, search);
+  const Answer offloading = offloading_plans(problem, {}, search);
+  const std::vector<Priced>& plans = offloading.plans;
   ASSERT_FALSE(plans.empty());
   EXPECT_EQ(plans.front().estimate, Nanoseconds{33'000});
   EXPECT_TRUE(plans.front().recomputed.offloads());
   for (const Bytes peak : plans.front().peak_memory) EXPECT_LE(peak, Bytes{250});
   EXPECT_THAT(name_of(plans.front()), ::testing::HasSubstr("offload="));
-  add_offloading_plans(plans, answer);
+  add_offloading_plans(offloading, answer);
   EXPECT_FALSE(answer.infeasible);
-  EXPECT_FALSE(answer.bound);
+  ASSERT_TRUE(answer.bound);
+  EXPECT_EQ(answer.bound->time, Nanoseconds{33'000});
   EXPECT_EQ(answer.plans.front(), plans.front());
 }
 
@@ -71,16 +73,38 @@ TEST(Offloading, NeedsAWayToTheHostAndRoomThere) {
   EXPECT_THROW(offloading_plans(problem_of(layers, alone, 250), {}, search), ConfigError);
   Cluster small = cluster_with(kLink);
   small.host_memory = Bytes{100};
-  EXPECT_TRUE(offloading_plans(problem_of(layers, small, 250), {}, search).empty());
+  EXPECT_TRUE(offloading_plans(problem_of(layers, small, 250), {}, search).plans.empty());
   small.devices_per_node = 2, small.host_memory = Bytes{10'000};
-  EXPECT_FALSE(offloading_plans(problem_of(layers, small, 250), {}, search).empty());
+  EXPECT_FALSE(offloading_plans(problem_of(layers, small, 250), {}, search).plans.empty());
+}
+
+// Values of 60 B between layers that save 100 B. Hosts of 180 B have no room for what all stages
+// save, so offloading alone does not fit; computed again alone, rank 1 keeps three inputs beside
+// what it restores. Both together fit.
+TEST(Offloading, WhatIsComputedAgainHasItsInputsOnTheHost) {
+  Layers layers = chain_of_layers();
+  for (LayerValue& value : layers.values) value.bytes = Bytes{60};
+  Cluster linked = cluster_with(kLink);
+  linked.host_memory = Bytes{180};
+  linked.devices_per_node = 4;
+  Problem problem = problem_of(layers, linked, 320);
+  EXPECT_TRUE(offloading_plans(problem, {}, search).plans.empty());
+  problem.recompute = Recompute::Choose;
+  ASSERT_TRUE(search(problem, {}).infeasible);
+  const Answer both = offloading_plans(problem, {}, search);
+  ASSERT_FALSE(both.plans.empty());
+  const Recomputed& chosen = both.plans.front().recomputed;
+  bool pair = false;
+  for (std::size_t s = 1; s < 4; ++s) pair |= chosen.stages[s] && chosen.offload[s] > 0;
+  EXPECT_TRUE(pair) << name_of(both.plans.front());
+  for (const Bytes peak : both.plans.front().peak_memory) EXPECT_LE(peak, Bytes{320});
 }
 
 // A way so slow that nothing is back in time leaves recomputation.
 TEST(Offloading, ASlowWayIsNotTaken) {
   const Layers layers = chain_of_layers();
   const Cluster slow = cluster_with(HostLink{.bandwidth = {1e6}});
-  EXPECT_TRUE(offloading_plans(problem_of(layers, slow, 250), {}, search).empty());
+  EXPECT_TRUE(offloading_plans(problem_of(layers, slow, 250), {}, search).plans.empty());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "planner/cost/estimate/joint_choice.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "planner/cost/estimate/evaluate.h"
@@ -46,22 +47,78 @@ Tried best_of_all(const JointProblem& problem) {
   return best;
 }
 
-Tried best_nearby(const JointProblem& problem) {
-  Tried best = tried(problem, Alternatives(problem.counts.size(), 0));
-  for (bool better = true; better;) {
-    better = false;
-    for (std::size_t s = 0; s < problem.counts.size(); ++s)
-      for (std::size_t a = 0; a < problem.counts[s]; ++a) {
-        Alternatives changed = best.choice.alternatives;
-        if (changed[s] == a) continue;
-        changed[s] = a;
-        Tried next = tried(problem, std::move(changed));
-        if (next.order() >= best.order()) continue;
-        best = std::move(next);
-        better = true;
-      }
+/// Stages that are changed together.
+using Group = std::vector<std::size_t>;
+
+/// All, those of a rank that come at the same turn, those of a rank, each by itself. What the ranks
+/// that are last to end have to do together, no stage alone is faster with.
+std::vector<std::vector<Group>> groupings(const Placement& placement) {
+  std::vector<Group> all(1), turns, ranks(placement.ranks()), each;
+  for (std::size_t s = 0; s < placement.stages(); ++s) {
+    Group& rank = ranks[placement.rank(StageId{s}).index()];
+    if (turns.size() == rank.size()) turns.emplace_back();
+    turns[rank.size()].push_back(s);
+    rank.push_back(s);
+    all[0].push_back(s), each.push_back({s});
   }
-  return best;
+  return {all, turns, ranks, each};
+}
+
+/// Takes what is better than `best`.
+class Descent {
+ public:
+  Descent(const JointProblem& problem, Tried best) : problem_(problem), best_(std::move(best)) {}
+
+  Tried best() && { return std::move(best_); }
+
+  /// Until no change of one group, or of two where they are few, makes it better.
+  void descend(const std::vector<Group>& groups) {
+    while (change_one(groups) || (groups.size() <= kFewGroups && change_two(groups))) {
+    }
+  }
+
+ private:
+  static constexpr std::size_t kFewGroups = 8;
+
+  bool change_one(const std::vector<Group>& groups) {
+    bool better = false;
+    for (const Group& group : groups)
+      for (std::size_t a = 0; a < most_; ++a) better |= take(with(best_now(), group, a));
+    return better;
+  }
+  bool change_two(const std::vector<Group>& groups) {
+    bool better = false;
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      for (std::size_t h = g + 1; h < groups.size(); ++h)
+        for (std::size_t a = 0; a < most_; ++a)
+          for (std::size_t b = 0; b < most_; ++b)
+            better |= take(with(with(best_now(), groups[g], a), groups[h], b));
+    return better;
+  }
+  const Alternatives& best_now() const { return best_.choice.alternatives; }
+  Alternatives with(Alternatives alternatives, const Group& group, std::size_t a) const {
+    for (const std::size_t s : group)
+      if (a < problem_.counts[s]) alternatives[s] = a;
+    return alternatives;
+  }
+  bool take(Alternatives alternatives) {
+    if (!known_.insert(alternatives).second) return false;
+    Tried next = tried(problem_, std::move(alternatives));
+    if (next.order() >= best_.order()) return false;
+    best_ = std::move(next);
+    return true;
+  }
+
+  const JointProblem& problem_;
+  const std::size_t most_ = std::ranges::max(problem_.counts);
+  Tried best_;
+  std::set<Alternatives> known_{best_.choice.alternatives};
+};
+
+Tried best_nearby(const JointProblem& problem) {
+  Descent descent(problem, tried(problem, Alternatives(problem.counts.size(), 0)));
+  for (const std::vector<Group>& groups : groupings(problem.placement)) descent.descend(groups);
+  return std::move(descent).best();
 }
 
 }  // namespace

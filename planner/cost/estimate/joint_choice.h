@@ -36,9 +36,10 @@ inline constexpr std::size_t kMostCombinations = 4096;
 
 /// The fastest choice whose peaks are within the limits, those of hosts included; of equally fast
 /// ones the first, with the number of stage 0 as the highest digit. Where there are more than
-/// kMostCombinations, a local search: stage by stage the alternative with which least is missing,
-/// then least time is taken, until no stage alone makes it better. nullopt if nothing was found
-/// that fits.
+/// kMostCombinations, a local search, first of all stages at once, then of those that come at the
+/// same turn on their ranks, of those of a rank, and of each: the alternative with which least is
+/// missing, then least time is taken, until no change of one group, or of two of a few, makes it
+/// better. nullopt if nothing was found that fits.
 std::optional<JointChoice> fastest_fitting(const JointProblem& problem);
 
 }  // namespace pfeife

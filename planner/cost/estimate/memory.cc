@@ -20,17 +20,17 @@ class Ledger {
         splits_(std::move(splits)),
         last_(std::move(last)),
         copies_(copies),
-        own_bytes_(own_bytes(costs.stages, costs.values)),
-        own_of_last_(own_bytes(costs.last.stages, costs.last.values)) {
+        own_bytes_(saved_alone(costs.stages, costs.values, placement)),
+        own_of_last_(saved_alone(costs.last.stages, costs.last.values, placement)) {
     for (const StageCosts::Slice& slice : costs.slices)
-      own_of_slice_.push_back(own_bytes(slice.stages, slice.values));
+      own_of_slice_.push_back(saved_alone(slice.stages, slice.values, placement));
     leaving_.resize(costs.stages.size());
     entering_.resize(costs.stages.size());
     for (std::size_t v = 0; v < costs.values.size(); ++v) {
       const StageValue& value = costs.values[v];
       leaving_[value.from.index()].push_back(v);
       for (std::size_t i = 0; i < value.to.size(); ++i)
-        entering_[value.to[i].index()].push_back({v, i});
+        entering_[value.to[i].index()].push_back({v, i, receives_alone(value, i, placement)});
     }
     holders_.assign(costs.values.size() * microbatches, 0);
     for (std::size_t s = 0; s < costs.stages.size(); ++s)
@@ -49,22 +49,8 @@ class Ledger {
  private:
   struct Entry {
     std::size_t value, index;  // costs_.values[value], its receiver number
+    bool alone;                // what is saved of it is among the stage's own bytes
   };
-
-  /// [stage] saved, less what is a value that crosses.
-  static std::vector<Bytes> own_bytes(const std::vector<StageCost>& stages,
-                                      const std::vector<StageValue>& values) {
-    std::vector<Bytes> own;
-    own.reserve(stages.size());
-    for (const StageCost& stage : stages) own.push_back(stage.saved);
-    for (const StageValue& value : values) {
-      if (value.saved_by_sender) own[value.from.index()] -= value.bytes;
-      for (std::size_t i = 0; i < value.to.size(); ++i)
-        if (value.saved_by_receiver[i]) own[value.to[i].index()] -= value.bytes;
-    }
-    for (Bytes& bytes : own) bytes = std::max(bytes, Bytes{0});
-    return own;
-  }
 
   /// The action's microbatch is one that StageCosts::last speaks of.
   bool is_last(const Action& action) const {
@@ -118,16 +104,23 @@ class Ledger {
     const std::size_t s = action.stage.index();
     const MicrobatchId m = *action.microbatch;
     const std::vector<StageValue>& values = values_of(action);
+    const auto is_own = [&](const Entry& entry) {
+      return entry.alone && values[entry.value].saved_by_receiver[entry.index];
+    };
+    for (const Entry& entry : entering_[s]) {
+      if (is_own(entry))
+        release(entry.value, m);
+      else if (values[entry.value].saved_by_receiver[entry.index])
+        hold(entry.value, m);
+    }
     now_ += own_bytes_of(action);
-    for (const Entry& entry : entering_[s])
-      if (values[entry.value].saved_by_receiver[entry.index]) hold(entry.value, m);
     for (const std::size_t v : leaving_[s]) {
       if (values[v].saved_by_sender) hold(v, m);
       for (std::size_t i = 0; i < values[v].to.size(); ++i) hold(v, m);
     }
     const Bytes highest = now_ + stage_of(action).temporary.forward;
     for (const Entry& entry : entering_[s])
-      release(entry.value, m);  // receive buffer, or hand-over on this rank
+      if (!is_own(entry)) release(entry.value, m);  // receive buffer, or hand-over on this rank
     return highest;
   }
 
@@ -143,7 +136,8 @@ class Ledger {
     now_ -= own_bytes_of(action);
     if (m.slice() + 1 < m.slices) now_ -= key_gradients(m.slice(), s);
     for (const Entry& entry : entering_[s])
-      if (values[entry.value].saved_by_receiver[entry.index]) release(entry.value, m);
+      if (values[entry.value].saved_by_receiver[entry.index] && !entry.alone)
+        release(entry.value, m);
     for (const std::size_t v : leaving_[s]) {
       if (values[v].saved_by_sender) release(v, m);
       for (std::size_t i = 0; i < values[v].to.size(); ++i) now_ -= values[v].gradient_bytes;

@@ -283,15 +283,9 @@ void add_recomputation(const std::vector<bool>& recompute, StageCosts& costs) {
 void add_offload(const std::vector<double>& shares, const Placement& placement,
                  const Cluster& cluster, std::vector<StageCost>& stages,
                  const std::vector<StageValue>& values) {
-  std::vector<Bytes> own;
-  for (const StageCost& stage : stages) own.push_back(stage.saved);
-  for (const StageValue& value : values) {
-    if (value.saved_by_sender) own[value.from.index()] -= value.bytes;
-    for (std::size_t i = 0; i < value.to.size(); ++i)
-      if (value.saved_by_receiver[i]) own[value.to[i].index()] -= value.bytes;
-  }
-  for (std::size_t s = 0; s < own.size(); ++s) {
-    if (shares[s] <= 0 || own[s] <= Bytes{0}) continue;
+  const std::vector<Bytes> alone = saved_alone(stages, values, placement);
+  for (std::size_t s = 0; s < alone.size(); ++s) {
+    if (shares[s] <= 0 || alone[s] <= Bytes{0}) continue;
     const DeviceKind& kind = cluster.kind(placement.device(StageId{s}));
     if (!kind.host_link)
       throw ConfigError({}, "stage " + std::to_string(s) + " offloads what it saves, but devices " +
@@ -301,7 +295,7 @@ void add_offload(const std::vector<double>& shares, const Placement& placement,
     const HostLink& link = *kind.host_link;
     const BytesPerSecond rate{link.bandwidth.value / static_cast<double>(link.shared_by)};
     StageCost& stage = stages[s];
-    stage.offloaded = Bytes{std::llround(shares[s] * static_cast<double>(own[s].value))};
+    stage.offloaded = Bytes{std::llround(shares[s] * static_cast<double>(alone[s].value))};
     stage.offload = stage.reload = nanoseconds_from_seconds(seconds_at(stage.offloaded, rate));
   }
 }

@@ -22,8 +22,8 @@ namespace pfeife {
 /// action. Blocks are recomputed one by one (recomputed_layers.h). What the last microbatch keeps
 /// is in StageCosts::last.
 ///
-/// A stage that offloads a share has it of what it saves and no other stage has, in the time that
-/// its device's host_link takes. Errors: ConfigError if the device has none.
+/// A stage that offloads a share has it of what it saves alone (saved_alone), in the time that its
+/// device's host_link takes. Errors: ConfigError if the device has none.
 ///
 /// Layers of Mode::Forward make costs without a backward: a stage keeps nothing behind its F.
 ///

@@ -8,6 +8,27 @@
 
 namespace pfeife {
 
+bool receives_alone(const StageValue& value, std::size_t i, const Placement& placement) {
+  const RankId rank = placement.rank(value.to[i]);
+  const auto here = [&](StageId stage) { return placement.rank(stage) == rank; };
+  return !here(value.from) && std::ranges::count_if(value.to, here) == 1;
+}
+
+std::vector<Bytes> saved_alone(const std::vector<StageCost>& stages,
+                               const std::vector<StageValue>& values, const Placement& placement) {
+  std::vector<Bytes> alone;
+  alone.reserve(stages.size());
+  for (const StageCost& stage : stages) alone.push_back(stage.saved);
+  for (const StageValue& value : values) {
+    if (value.saved_by_sender) alone[value.from.index()] -= value.bytes;
+    for (std::size_t i = 0; i < value.to.size(); ++i)
+      if (value.saved_by_receiver[i] && !receives_alone(value, i, placement))
+        alone[value.to[i].index()] -= value.bytes;
+  }
+  for (Bytes& bytes : alone) bytes = std::max(bytes, Bytes{0});
+  return alone;
+}
+
 bool offloads(const StageCosts& costs) {
   return std::ranges::any_of(costs.stages,
                              [](const StageCost& stage) { return stage.offloaded > Bytes{0}; });

@@ -26,8 +26,8 @@ struct StageCost {
   /// At most this much more within an action than with all in place that the microbatch has saved
   /// (F, B, I) or weight-saved (W): early layers run before later ones save, and after they let go.
   PassBytes temporary;
-  /// Per microbatch, part of `saved` but of no value that leaves or enters the stage: what OFFLOAD
-  /// takes to the host and RELOAD brings back, and how long each takes alone.
+  /// Per microbatch, part of what the stage saves alone (saved_alone): what OFFLOAD takes to the
+  /// host and RELOAD brings back, and how long each takes alone.
   Bytes offloaded{0};
   Nanoseconds offload{0}, reload{0};
   Bytes unkept_forward{0};  ///< of a stage that keeps what F makes: temporary.forward if it did not
@@ -60,6 +60,13 @@ struct StageValue {
   std::vector<bool> saved_by_receiver;  ///< [to]: part of that stage's `saved`
   friend bool operator==(const StageValue&, const StageValue&) = default;
 };
+
+/// Is receiver i the only stage on its rank that has the value?
+bool receives_alone(const StageValue& value, std::size_t i, const Placement& placement);
+/// [stage] Part of `saved` that nothing else on its rank holds from its F to its B: all but values
+/// that it sends or shares with other stages there.
+std::vector<Bytes> saved_alone(const std::vector<StageCost>& stages,
+                               const std::vector<StageValue>& values, const Placement& placement);
 
 /// Gradient reduction of stages linked by tied parameters, as one operation.
 struct StageReduction {

@@ -1,11 +1,15 @@
 #include "planner/search/choices/offloading.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <utility>
 
 #include "planner/cost/allocator/played_ranks.h"
 #include "planner/cost/estimate/joint_choice.h"
 #include "planner/cost/estimate/memory.h"
+#include "planner/cost/stages/blocks.h"
+#include "planner/cost/stages/recomputed_layers.h"
 #include "planner/cost/stages/stage_costs.h"
 #include "planner/ir/basics/error.h"
 #include "planner/schedules/families.h"
@@ -14,21 +18,87 @@
 namespace pfeife {
 namespace {
 
+/// What may be computed again of a stage: nothing, all of it at once, or some of its blocks each by
+/// itself; the stage's costs with it, nothing offloaded.
+struct Again {
+  bool stage = false;
+  StageCosts costs = {};                        // collected, of all stages
+  std::vector<std::vector<LayerRange>> blocks;  // [stage]
+};
+
+/// The first blocks of every stage, so large a share of them; at least one.
+std::vector<std::vector<LayerRange>> first_blocks(const std::vector<LayerRange>& blocks,
+                                                  const Partition& partition, double share) {
+  std::vector<std::vector<LayerRange>> of_stage(partition.stages());
+  for (const LayerRange& block : cut_blocks(blocks, partition)) {
+    const auto cut = std::ranges::lower_bound(partition.cuts, block.first.value);
+    of_stage[static_cast<std::size_t>(cut - partition.cuts.begin())].push_back(block);
+  }
+  for (std::vector<LayerRange>& of : of_stage)
+    of.resize(static_cast<std::size_t>(std::ceil(share * static_cast<double>(of.size()))));
+  return of_stage;
+}
+
+/// What the problem allows, first what takes least time.
+std::vector<Again> ways_to_recompute(const Problem& problem, const Choice& choice) {
+  const auto collected = [&](const Layers& layers) {
+    return collected_stage_costs(layers, choice.partition, choice.placement, problem.cluster);
+  };
+  const std::vector<std::vector<LayerRange>> none(choice.placement.stages());
+  const Again nothing{.costs = collected(problem.layers), .blocks = none};
+  const Again stages{.stage = true, .costs = nothing.costs, .blocks = none};
+  if (problem.recompute == Recompute::Full) return {stages};
+  std::vector<Again> ways{nothing};
+  std::size_t in_blocks = 0;  // layers
+  for (const LayerRange& block : problem.blocks)
+    in_blocks += block.last.index() - block.first.index() + 1;
+  if (problem.recompute == Recompute::Blocks && !problem.recompute_except_last)
+    for (const double share : {0.25, 0.5, 0.75, 1.0}) {
+      auto blocks = first_blocks(problem.blocks, choice.partition, share);
+      if (blocks == ways.back().blocks) continue;
+      std::vector<LayerRange> all;
+      for (const auto& of : blocks) all.insert(all.end(), of.begin(), of.end());
+      ways.push_back({.costs = collected(recomputed_layers(problem.layers, choice.partition, all)),
+                      .blocks = std::move(blocks)});
+    }
+  if (problem.recompute == Recompute::Choose ||
+      (problem.recompute == Recompute::Blocks && in_blocks == problem.layers.size()))
+    ways.push_back(stages);
+  return ways;
+}
+
 /// What a stage may do with what it saves.
 struct StageUse {
-  bool recomputed = false;
+  std::size_t again = 0;  // of the ways
   double offload = 0;
 };
-constexpr StageUse kUses[] = {{false, 0}, {false, 0.5}, {false, 1}, {true, 0}, {true, 1}};
+constexpr double kShares[] = {0, 0.5, 1};
 
-/// Uses that the problem allows and the stage's device can do.
-std::vector<StageUse> uses_of(const Problem& problem, const Placement& placement, StageId stage) {
+/// Uses that the stage's device can do.
+std::vector<StageUse> uses_of(const Problem& problem, const Placement& placement, StageId stage,
+                              std::size_t ways) {
   const bool linked = problem.cluster.kind(placement.device(stage)).host_link.has_value();
   std::vector<StageUse> uses;
-  for (const StageUse& use : kUses)
-    if ((linked || use.offload == 0) && (!use.recomputed || problem.recompute != Recompute::None))
-      uses.push_back(use);
+  for (std::size_t again = 0; again < ways; ++again)
+    for (const double share : kShares)
+      if (linked || share == 0) uses.push_back({again, share});
   return uses;
+}
+
+/// The ways that each stage goes, put together.
+StageCosts put_together(const std::vector<Again>& ways, const std::vector<StageUse>& uses) {
+  const auto of = [&](StageId stage) -> const StageCosts& {
+    return ways[uses[stage.index()].again].costs;
+  };
+  StageCosts costs = ways.front().costs;
+  for (std::size_t s = 0; s < uses.size(); ++s) costs.stages[s] = of(StageId{s}).stages[s];
+  for (std::size_t v = 0; v < costs.values.size(); ++v) {
+    StageValue& value = costs.values[v];
+    value.saved_by_sender = of(value.from).values[v].saved_by_sender;
+    for (std::size_t i = 0; i < value.to.size(); ++i)
+      value.saved_by_receiver[i] = of(value.to[i]).values[v].saved_by_receiver[i];
+  }
+  return costs;
 }
 
 /// What may be allocated so that what is reserved for it fits.
@@ -43,19 +113,26 @@ std::vector<Bytes> allocated_limit(const Problem& problem) {
 
 std::optional<Priced> offloading(const Problem& problem, Choice choice) {
   const Placement& placement = choice.placement;
-  const StageCosts collected =
-      collected_stage_costs(problem.layers, choice.partition, placement, problem.cluster);
+  const std::vector<Again> ways = ways_to_recompute(problem, choice);
   std::vector<std::vector<StageUse>> uses;
   std::vector<std::size_t> counts;
   for (std::size_t s = 0; s < placement.stages(); ++s) {
-    uses.push_back(uses_of(problem, placement, StageId{s}));
+    uses.push_back(uses_of(problem, placement, StageId{s}, ways.size()));
     counts.push_back(uses.back().size());
   }
+  const auto uses_in = [&](const Alternatives& chosen) {
+    std::vector<StageUse> of;
+    for (std::size_t s = 0; s < chosen.size(); ++s) of.push_back(uses[s][chosen[s]]);
+    return of;
+  };
   const auto recomputed = [&](const Alternatives& chosen) {
     Recomputed of{.except_last = problem.recompute_except_last};
-    for (std::size_t s = 0; s < chosen.size(); ++s) {
-      of.stages.push_back(uses[s][chosen[s]].recomputed);
-      of.offload.push_back(uses[s][chosen[s]].offload);
+    const std::vector<StageUse> all = uses_in(chosen);
+    for (std::size_t s = 0; s < all.size(); ++s) {
+      const Again& way = ways[all[s].again];
+      of.stages.push_back(way.stage);
+      of.offload.push_back(all[s].offload);
+      of.blocks.insert(of.blocks.end(), way.blocks[s].begin(), way.blocks[s].end());
     }
     if (!of.any()) of.except_last = false;
     return of;
@@ -69,8 +146,11 @@ std::optional<Priced> offloading(const Problem& problem, Choice choice) {
                        .counts = counts,
                        .costs_of =
                            [&](const Alternatives& chosen) {
-                             StageCosts costs = with_recomputation(collected, recomputed(chosen),
-                                                                   placement, problem.cluster);
+                             Recomputed of = recomputed(chosen);
+                             of.blocks.clear();  // are in the costs put together
+                             StageCosts costs =
+                                 with_recomputation(put_together(ways, uses_in(chosen)), of,
+                                                    placement, problem.cluster);
                              costs.norm = norm;
                              return costs;
                            },
@@ -102,9 +182,8 @@ Bytes missing_on_hosts(const Schedule& lowered, const StageCosts& costs, const P
   return missing;
 }
 
-std::vector<Priced> offloading_plans(const Problem& problem, const SearchOptions& options,
-                                     const SearchFunction& search) {
-  std::vector<Priced> found;
+Answer offloading_plans(const Problem& problem, const SearchOptions& options,
+                        const SearchFunction& search) {
   const bool linked = std::ranges::any_of(problem.device_of_rank, [&](DeviceId device) {
     return problem.cluster.kind(device).host_link.has_value();
   });
@@ -120,25 +199,29 @@ std::vector<Priced> offloading_plans(const Problem& problem, const SearchOptions
                             Bytes{std::numeric_limits<std::int64_t>::max() / 4});
   SearchOptions quiet = options;
   quiet.progress = {}, quiet.after_step = {}, quiet.times = {}, quiet.certificate = false;
-  for (const Priced& plan : search(roomy, quiet).plans) {
+  Answer found = search(roomy, quiet);
+  if (found.bound)
+    found.bound->memory_limit = problem.memory_limit, found.bound->recompute = problem.recompute;
+  for (const Priced& plan : std::exchange(found.plans, {})) {
     if (plan.spec.slices > 1) continue;
     auto priced = offloading(problem, plan);
-    if (priced) found.push_back(*std::move(priced));
+    if (priced) found.plans.push_back(*std::move(priced));
   }
-  std::ranges::stable_sort(found, {}, &Priced::estimate);
+  std::ranges::stable_sort(found.plans, {}, &Priced::estimate);
   return found;
 }
 
-void add_offloading_plans(std::vector<Priced> plans, Answer& answer) {
-  if (plans.empty()) return;
-  for (Priced& plan : plans) {
+void add_offloading_plans(Answer offloading, Answer& answer) {
+  if (offloading.plans.empty()) return;
+  for (Priced& plan : offloading.plans) {
     answer.plans.push_back(plan);
     answer.all.push_back(std::move(plan));
   }
   std::ranges::stable_sort(answer.plans, {}, &Priced::estimate);
   std::ranges::stable_sort(answer.all, {}, &Priced::estimate);
-  answer.infeasible.reset(), answer.bound.reset(), answer.certificate.reset();
-  answer.covered.clear();
+  answer.infeasible.reset(), answer.certificate.reset();
+  answer.bound = std::move(offloading.bound), answer.covered = std::move(offloading.covered);
+  answer.uncertified = std::move(offloading.uncertified);
 }
 
 }  // namespace pfeife

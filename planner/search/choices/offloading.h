@@ -1,8 +1,10 @@
 // Plans that send to the host what does not fit on devices, or would have to be computed again.
 //
 // The problem is searched as if devices had room for everything; for the best plans then found,
-// each stage keeps what it saves, offloads half or all of it, or recomputes its forward, as is
-// fastest together where memory is limited (fastest_fitting). No bound is known of such plans.
+// each stage keeps what it saves, computes some or all of it again, and offloads nothing, half or
+// all of what is then kept, as is
+// fastest together where memory is limited (fastest_fitting). No such plan is faster than the bound
+// of devices with room for everything, where nothing is computed again.
 #pragma once
 
 #include <vector>
@@ -11,13 +13,13 @@
 
 namespace pfeife {
 
-/// The plans that fit devices and hosts; the fastest first. Errors: ConfigError where no device has
-/// a host_link.
-std::vector<Priced> offloading_plans(const Problem& problem, const SearchOptions& options,
-                                     const SearchFunction& search);
+/// The plans that fit devices and hosts, the fastest first, and the bound. Errors: ConfigError
+/// where no device has a host_link.
+Answer offloading_plans(const Problem& problem, const SearchOptions& options,
+                        const SearchFunction& search);
 
-/// Adds plans, if there are any, to an answer, whose bound and proof then go.
-void add_offloading_plans(std::vector<Priced> plans, Answer& answer);
+/// Adds plans, if there are any, to an answer, whose bound is then theirs and whose proof goes.
+void add_offloading_plans(Answer offloading, Answer& answer);
 
 /// What nodes lack of Cluster::host_memory for what their ranks have on the host, each at its
 /// highest; 0 = it fits.
