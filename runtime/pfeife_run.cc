@@ -165,7 +165,8 @@ int run_check(const Given& given, const std::vector<std::string>& arguments) {
 void describe_train(Options& known) {
   describe_plan(known);
   known.add_options()("steps", value<int>(), "default 10")(
-      "out", value<std::string>(), "measurement.csv: time and loss of each step, and a trace")(
+      "out", value<std::string>(),
+      "measurement.csv: time and loss of each step, and a trace; on data also the learning rate")(
       "traces", value<std::string>(),
       "folder for rank0.json, ...: the steps that count in torch.profiler's format, for "
       "`pfeife-exp compare` and tools that read it")(
@@ -178,9 +179,26 @@ void describe_train(Options& known) {
       "save-every", value<int>(), "steps between checkpoints; default: only after the last")(
       "resume", value<std::string>(), "folder of checkpoints, of any plan of the same model")(
       "new-data", "with --resume: other data than the checkpoint's, from their first sample")(
-      "learning-rate", value<double>(), "default 1e-3")("momentum", value<double>(),
-                                                        "of optimizer `momentum`; default 0.9")(
-      "weight-decay", value<double>(), "default 0")(
+      "shuffle",
+      "the samples of --data, each epoch in the order of torch.randperm with the seed --seed plus "
+      "the epoch's number (from 0)")(
+      "learning-rate", value<double>(),
+      "the largest; default 1e-3. What is not given of the update: as the checkpoint has it that "
+      "--resume names")(
+      "warmup-steps", value<std::int64_t>(),
+      "steps in which the rate rises linearly to --learning-rate, the last of them has it; "
+      "default 0")("lr-schedule", value<std::string>(),
+                   "after the warm-up: constant (default), or linear or cosine decay to --min-lr")(
+      "lr-decay-steps", value<std::int64_t>(),
+      "steps from the beginning of training, warm-up and earlier runs included, to the end of the "
+      "decay; default: the last step of the run that begins it")(
+      "min-lr", value<double>(), "where the decay ends and stays; default 0")(
+      "momentum", value<double>(), "of optimizer `momentum`; default 0.9")(
+      "beta1", value<double>(), "of adam and adamw; default 0.9")(
+      "beta2", value<double>(), "of adam and adamw; default 0.999")(
+      "eps", value<double>(), "of adam and adamw; default 1e-8")(
+      "weight-decay", value<double>(),
+      "decoupled from the gradient with adamw, else added to it; default 0")(
       "clip-norm", value<double>(), "largest norm of all gradients together; default 0: any")(
       "defer-batch-norm", "running statistics of a step's whole batch instead of each microbatch");
 }
@@ -198,10 +216,18 @@ int run_train(const Given& given, const std::vector<std::string>& arguments) {
        .save_every = given.count("save-every") ? at_least_one(given, "save-every", 1) : 0,
        .resume = get<std::string>(given, "resume", ""),
        .new_data = given.count("new-data") > 0,
+       .shuffle = given.count("shuffle") > 0,
        .learning_rate = find<double>(given, "learning-rate"),
+       .min_lr = find<double>(given, "min-lr"),
        .momentum = find<double>(given, "momentum"),
+       .beta1 = find<double>(given, "beta1"),
+       .beta2 = find<double>(given, "beta2"),
+       .epsilon = find<double>(given, "eps"),
        .weight_decay = find<double>(given, "weight-decay"),
        .clip_norm = find<double>(given, "clip-norm"),
+       .warmup_steps = find<std::int64_t>(given, "warmup-steps"),
+       .decay_steps = find<std::int64_t>(given, "lr-decay-steps"),
+       .schedule = find<std::string>(given, "lr-schedule"),
        .defer_batch_norm = given.count("defer-batch-norm") > 0});
 }
 

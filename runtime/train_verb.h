@@ -23,10 +23,14 @@ struct TrainRequest {
   int save_every = 0;  ///< steps; 0 = after the last
   std::string resume;  ///< folder of checkpoints, or one; "" = none
   bool new_data =
-      false;  ///< continues on other data than the checkpoint's, from their first sample
-  /// The optimizer's; empty = as OptimizerOptions has it.
-  std::optional<double> learning_rate, momentum, weight_decay, clip_norm;
-  bool defer_batch_norm = false;  ///< running statistics of a step's whole batch
+      false;             ///< continues on other data than the checkpoint's, from their first sample
+  bool shuffle = false;  ///< the samples, each epoch anew
+  /// The optimizer's; empty = as the checkpoint to resume has it, or else OptimizerOptions.
+  std::optional<double> learning_rate, min_lr, momentum, beta1, beta2, epsilon, weight_decay,
+      clip_norm;
+  std::optional<std::int64_t> warmup_steps, decay_steps;
+  std::optional<std::string> schedule;  ///< "constant", "linear", "cosine"
+  bool defer_batch_norm = false;        ///< running statistics of a step's whole batch
 
   bool trains() const { return !data.empty() || !save.empty() || !resume.empty(); }
 };

@@ -104,6 +104,7 @@ RankPipeline::RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSo
       number_(rank),
       rank_(pipeline.pipeline_rank_of(rank)),
       options_(options),
+      update_(options.optimizer),
       source_(source),
       group_(group_of(pipeline, rank, transport)),
       transport_(group_ ? *group_ : transport),
@@ -196,6 +197,7 @@ std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
   for (std::size_t m = 0; m < pipeline_.microbatches; ++m)
     samples_.push_back(inputs.samples_of(MicrobatchId{m}, pipeline_.graph));
   if (options_.update) ++updates_;
+  update_.learning_rate = learning_rate(options_.optimizer, static_cast<std::int64_t>(inputs.step));
   std::vector<TaskRecord> records = executor_->run(calls_);
   if (runs_ahead()) records.clear();  // of when work was given to the device
   for (const auto& [s, stage] : stages_) stage->end();
@@ -337,7 +339,7 @@ void RankPipeline::update_stage(StageId stage) {
   };
   std::vector<ParameterId> complete = pipeline_.split.stages[stage.index()].parameters;
   std::erase_if(complete, is_open);
-  update(tensors_, replicas_.own(complete), optimizer_state_, options_.optimizer, updates_);
+  update(tensors_, replicas_.own(complete), optimizer_state_, update_, updates_);
 }
 
 void RankPipeline::evaluate(const StepInputs& inputs) {

@@ -41,10 +41,11 @@ class RankPipeline {
   RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSource& source,
                const RankOptions& options, RandomTurns& turns, Transport& transport);
 
-  /// One step over the microbatches of `inputs`; gradients are added to what is there. Records are
-  /// those of RankOptions::time_actions. Every rank must get the same inputs; with replicas, every
-  /// rank of one its share_of_replica(). ConfigError naming the input if one does not fit the
-  /// model. RuntimeFault if the model names a loss weight and that of all microbatches is 0.
+  /// One step over the microbatches of `inputs`, whose number decides the learning rate; gradients
+  /// are added to what is there. Records are those of RankOptions::time_actions. Every rank must
+  /// get the same inputs; with replicas, every rank of one its share_of_replica(). ConfigError
+  /// naming the input if one does not fit the model. RuntimeFault if the model names a loss weight
+  /// and that of all microbatches is 0.
   std::vector<TaskRecord> step(const StepInputs& inputs);
   /// Only the forwards, in the order of the rank's row and in evaluation mode: no dropout, no
   /// statistics, no gradients. Any time, any number of microbatches (more than the row has begin it
@@ -99,6 +100,7 @@ class RankPipeline {
   const Pipeline& pipeline_;
   RankId number_, rank_;  ///< among all; of the pipeline
   RankOptions options_;
+  OptimizerOptions update_;  ///< with the learning rate of the step
   WeightSource source_;
   std::unique_ptr<GroupTransport> group_;  ///< with replicas, the ranks of this one
   Transport& transport_;                   ///< between the ranks of the pipeline

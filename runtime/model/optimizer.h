@@ -5,19 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/model/profile.h"
+#include "planner/ir/model/optimizer_options.h"
 #include "runtime/model/weights.h"
 
 namespace pfeife {
-
-struct OptimizerOptions {
-  Optimizer kind = Optimizer::Adam;
-  double learning_rate = 1e-3;
-  double momentum = 0.9;  ///< of Optimizer::Momentum
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  double weight_decay = 0;  ///< decoupled for AdamW, added to the gradient otherwise
-  double clip_norm = 0;     ///< largest norm of all gradients of the model together; 0 = any
-};
 
 /// Elements of a contiguous parameter, as they lie.
 struct ParameterRange {
@@ -32,7 +23,8 @@ using OptimizerState = std::map<ParameterId, std::map<std::string, at::Tensor>>;
 /// Names of the tensors that each parameter's state consists of.
 const std::vector<std::string>& state_names(Optimizer kind);
 
-/// Updates the given parameters from their gradients, which become zero. `step` counts from 1.
+/// Updates the given parameters from their gradients, which become zero, with the learning rate of
+/// `options` whatever their schedule. `step`: updates, from 1.
 /// Parameters without a gradient are left alone. Whole parameters need not be contiguous.
 void update(RankTensors& tensors, std::span<const ParameterRange> parameters, OptimizerState& state,
             const OptimizerOptions& options, std::int64_t step);

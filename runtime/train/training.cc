@@ -56,7 +56,14 @@ void continue_from(const TrainingSettings& settings, const Pipeline& pipeline, O
   reached.steps = info.steps;
   if (LossScale* scale = own.loss_scale(); scale && info.loss_scale > 0)
     scale->set(static_cast<float>(info.loss_scale), info.good_steps);
-  if (info.dataset == reached.dataset) reached.next_sample = info.next_sample;
+  if (info.dataset == reached.dataset)
+    reached.epoch = info.epoch, reached.next_sample = info.next_sample;
+}
+
+/// Undefined where samples are taken as they lie.
+at::Tensor order_of(const TrainingSettings& settings, const CheckpointInfo& reached) {
+  if (!settings.data || !settings.shuffle) return {};
+  return shuffled_order(settings.data->samples(), reached.seed, reached.epoch);
 }
 
 }  // namespace
@@ -65,8 +72,9 @@ void train(const Pipeline& pipeline, const WeightSource& source, const RankOptio
            const TrainingSettings& settings, const RankSeat& seat,
            const std::function<void(const StepProgress&)>& report) {
   CheckpointInfo reached{.model_digest = pipeline.graph.digest,
-                         .optimizer = to_string(options.optimizer.kind),
-                         .seed = options.seed};
+                         .optimizer = options.optimizer,
+                         .seed = options.seed,
+                         .shuffle = settings.shuffle};
   const RankMemory memory(options.placing.device);
   RankOptions untimed = options;
   untimed.time_actions = false;
@@ -74,6 +82,7 @@ void train(const Pipeline& pipeline, const WeightSource& source, const RankOptio
   if (seat.entering) own.on_entering(seat.entering);
   continue_from(settings, pipeline, options.optimizer.kind, own, reached);
   const std::set<ValueId> needed = inputs_of(pipeline, own);
+  at::Tensor order = order_of(settings, reached);
   Nanoseconds last = now();
   for (int i = 0; i < settings.steps; ++i) {
     const auto step = static_cast<std::uint64_t>(reached.steps);
@@ -83,9 +92,10 @@ void train(const Pipeline& pipeline, const WeightSource& source, const RankOptio
     if (settings.data) {
       samples = settings.data->in_step(reached.next_sample);
       if (samples <= 0) throw RuntimeFault(stream_all("step ", step + 1, " has no samples"));
-      own.step(
-          settings.data->step(step, reached.next_sample, needed, options.placing, own.replica()));
+      own.step(settings.data->step(step, reached.next_sample, needed, options.placing,
+                                   own.replica(), order));
       reached.next_sample = settings.data->after(reached.next_sample);
+      if (reached.next_sample == 0) ++reached.epoch, order = order_of(settings, reached);
     } else {
       own.step(synthetic_step(pipeline, step, options.seed, options.placing, own.replica()));
     }
@@ -93,7 +103,9 @@ void train(const Pipeline& pipeline, const WeightSource& source, const RankOptio
     reached.updates = own.updates();
     if (const LossScale* scale = own.loss_scale())
       reached.loss_scale = scale->scale(), reached.good_steps = scale->good_steps();
-    StepProgress progress{.step = reached.steps};
+    StepProgress progress{
+        .step = reached.steps,
+        .learning_rate = learning_rate(options.optimizer, static_cast<std::int64_t>(step))};
     gather_progress(progress, own, most_memory(memory, options.placing.device), seat.transport);
     // With a loss scale such a step was skipped: unless the scale has become useless.
     if (const LossScale* scale = own.loss_scale(); !scale || scale->scale() < 1)
@@ -110,9 +122,10 @@ void train(const Pipeline& pipeline, const WeightSource& source, const RankOptio
 
 std::string to_string(const StepProgress& progress) {
   char text[160];
-  std::snprintf(text, sizeof text, "step %lld: loss %.6g, %.4g samples/s, %lld MiB",
-                static_cast<long long>(progress.step), progress.loss, progress.samples_per_second,
-                static_cast<long long>(progress.memory.value >> 20));
+  std::snprintf(text, sizeof text,
+                "step %lld: loss %.6g, learning rate %.4g, %.4g samples/s, %lld MiB",
+                static_cast<long long>(progress.step), progress.loss, progress.learning_rate,
+                progress.samples_per_second, static_cast<long long>(progress.memory.value >> 20));
   return text;
 }
 

@@ -64,6 +64,12 @@ std::string content_digest(const at::Tensor& file) {
 
 }  // namespace
 
+at::Tensor shuffled_order(std::int64_t samples, std::uint64_t seed, std::int64_t epoch) {
+  return at::randperm(samples,
+                      at::detail::createCPUGenerator(seed + static_cast<std::uint64_t>(epoch)),
+                      at::TensorOptions(at::kLong));
+}
+
 TrainingData::TrainingData(const std::filesystem::path& folder, const Pipeline& pipeline)
     : pipeline_(pipeline),
       samples_per_step_(static_cast<std::int64_t>(pipeline.microbatches * pipeline.replicas.count) *
@@ -110,7 +116,7 @@ std::int64_t TrainingData::after(std::int64_t sample) const {
 
 StepInputs TrainingData::step(std::uint64_t step, std::int64_t sample,
                               const std::set<ValueId>& needed, const Placing& placing,
-                              std::size_t replica) const {
+                              std::size_t replica, const at::Tensor& order) const {
   StepInputs inputs;
   inputs.step = step;
   inputs.first_microbatch = replica * pipeline_.microbatches;
@@ -123,7 +129,10 @@ StepInputs TrainingData::step(std::uint64_t step, std::int64_t sample,
     auto& microbatch = inputs.microbatches.emplace_back();
     for (const auto& [id, file] : files_) {
       const at::ScalarType type = placed_type(pipeline_.graph.value(id).type.dtype, placing);
-      const at::Tensor samples = file.narrow(dimension(id), sample, count);
+      const at::Tensor samples =
+          order.defined() && needed.contains(id)
+              ? file.index_select(dimension(id), order.narrow(0, sample, count))
+              : file.narrow(dimension(id), sample, count);
       if (!needed.contains(id))
         microbatch[id] = samples.to(type);
       else if (placing.device.is_cpu())

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <numeric>
 #include <random>
 
 #include "planner/ir/basics/error.h"
@@ -225,6 +226,7 @@ class Data : public Folder {
     for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<std::int64_t>(k % 7);
     write_npy(folder_ / (input(i).name + ".npy"), "<i8", sizes, values);
   }
+  std::int64_t samples_per_step() const { return 4 * model_.graph.microbatch_size; }
   std::string refusal() const {
     try {
       TrainingData(folder_, pipeline_);
@@ -293,6 +295,78 @@ TEST_F(Data, TrainingContinuesAtTheSampleWhereItStopped) {
       model_, kOthers[1], options, {.steps = 3, .data = &data, .resume = newest_checkpoint(save)});
   for (std::size_t i = 0; i < 3; ++i)
     EXPECT_NEAR(rest.at(i), whole.at(2 + i), 1e-12 * whole[2 + i]);
+}
+
+// torch.randperm(24, generator=g.manual_seed(seed + epoch)).tolist() in PyTorch 2.11, seed 7: the
+// order of DistributedSampler(shuffle=True, seed=7) for one replica after set_epoch(epoch).
+const std::vector<std::vector<std::int64_t>> kOrders{
+    {15, 22, 3, 11, 7, 8, 23, 16, 20, 5, 9, 4, 10, 12, 2, 19, 18, 13, 21, 1, 17, 0, 6, 14},
+    {3, 17, 19, 12, 21, 7, 22, 15, 16, 10, 8, 2, 13, 9, 4, 11, 18, 0, 20, 5, 14, 23, 1, 6}};
+
+class Shuffled : public Data {
+ protected:
+  /// A folder with the samples of the named places among 24, whose elements are random.
+  std::filesystem::path write_rows(const char* name, const std::vector<std::int64_t>& places) {
+    const std::filesystem::path folder = folder_ / name;
+    std::filesystem::create_directories(folder);
+    for (std::size_t i = 0; i < model_.graph.inputs.size(); ++i) {
+      std::vector<std::int64_t> sizes = input(i).type.sizes;
+      sizes[0] = 24;
+      const auto row = static_cast<std::size_t>(c10::multiply_integers(sizes) / 24);
+      std::mt19937_64 random(i);
+      std::vector<std::int64_t> all(24 * row), values;
+      for (std::int64_t& value : all) value = static_cast<std::int64_t>(random() % 61);
+      for (const std::int64_t place : places) {
+        const auto begin = all.begin() + place * static_cast<std::int64_t>(row);
+        values.insert(values.end(), begin, begin + static_cast<std::ptrdiff_t>(row));
+      }
+      sizes[0] = static_cast<std::int64_t>(places.size());
+      write_npy(folder / (input(i).name + ".npy"), "<i8", sizes, values);
+    }
+    return folder;
+  }
+  void expect_near(const std::vector<double>& losses, std::span<const double> expected) {
+    ASSERT_EQ(losses.size(), expected.size());
+    for (std::size_t i = 0; i < losses.size(); ++i)
+      EXPECT_NEAR(losses[i], expected[i], 1e-12 * expected[i]) << "step " << i;
+  }
+};
+
+// Two epochs of three steps. The unsplit model takes both epochs' samples as they lie in a file
+// that has them in torch's orders.
+TEST_F(Shuffled, TwoRanksTrainOnTorchsPermutationOfEachEpochAndContinueInTheMiddleOfOne) {
+  ASSERT_EQ(samples_per_step(), 8);
+  std::vector<std::int64_t> in_order(24), both = kOrders[0];
+  std::iota(in_order.begin(), in_order.end(), 0);
+  both.insert(both.end(), kOrders[1].begin(), kOrders[1].end());
+  const Pipeline unsplit = model_.pipeline(kOthers[0]);
+  const TrainingData data(write_rows("in_order", in_order), pipeline_),
+      permuted(write_rows("permuted", both), unsplit);
+  RankOptions options = options_of(Optimizer::AdamW);
+  options.optimizer.learning_rate = 0.02;
+  options.optimizer.schedule = RateSchedule::Cosine;
+  options.optimizer.warmup_steps = 2, options.optimizer.decay_steps = 6;
+  const auto expected =
+      train_on_threads(model_, kOthers[0], options, {.steps = 6, .data = &permuted});
+  EXPECT_GT(std::abs(expected[1] - expected[0]), 1e-3);
+  expect_near(
+      train_on_threads(model_, kTwoRanks, options, {.steps = 6, .data = &data, .shuffle = true}),
+      expected);
+  for (const int before : {2, 3, 4}) {
+    const auto save = folder_ / stream_all("save", before);
+    train_on_threads(model_, kTwoRanks, options,
+                     {.steps = before, .data = &data, .shuffle = true, .save = save});
+    const CheckpointInfo info = read_checkpoint_info(newest_checkpoint(save) / "checkpoint.json");
+    EXPECT_EQ(info.epoch, before / 3);
+    EXPECT_EQ(info.next_sample, before % 3 * 8);
+    EXPECT_EQ(info.optimizer, options.optimizer);
+    expect_near(train_on_threads(model_, kOthers[1], options,
+                                 {.steps = 6 - before,
+                                  .data = &data,
+                                  .shuffle = info.shuffle,
+                                  .resume = newest_checkpoint(save)}),
+                std::span(expected).subspan(static_cast<std::size_t>(before)));
+  }
 }
 
 TEST_F(Data, OtherContentTypesOrShapesHaveAnotherDigest) {

@@ -3,6 +3,10 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 
+#include <cmath>
+#include <functional>
+#include <sstream>
+
 #include "tests/runtime/npy_file.h"
 #include "tests/runtime/processes.h"
 
@@ -21,11 +25,17 @@ class Resume : public ProcessTest {
     write_data("other", 64, 4);
   }
   void write_data(const char* name, std::int64_t samples, std::int64_t value) const {
+    write_data(name, samples, [&](std::int64_t) { return value; });
+  }
+  /// `value_of`: of a sample's elements.
+  void write_data(const char* name, std::int64_t samples,
+                  const std::function<std::int64_t(std::int64_t)>& value_of) const {
     std::filesystem::create_directories(folder_ / name);
+    std::vector<std::int64_t> values;
+    for (std::int64_t i = 0; i < samples * 12; ++i) values.push_back(value_of(i / 12));
     for (const char* input : {"ids", "labels"})
-      write_npy<std::int64_t>(
-          folder_ / name / (std::string(input) + ".npy"), "<i8", {samples, 12},
-          std::vector<std::int64_t>(static_cast<std::size_t>(samples * 12), value));
+      write_npy<std::int64_t>(folder_ / name / (std::string(input) + ".npy"), "<i8", {samples, 12},
+                              values);
   }
   Ended train(const std::string& data, std::vector<std::string> more, bool resumes = true,
               const char* steps = "1") const {
@@ -53,6 +63,92 @@ TEST_F(Resume, OtherDataAreRefusedUnlessTheyAreSaidToBeNew) {
   const Ended renewed = train("shorter", {"--new-data"});
   EXPECT_EQ(renewed.code, 0) << renewed.text;
   EXPECT_THAT(renewed.text, HasSubstr("step 3: loss"));
+}
+
+/// Losses and learning rates by step, as --out has them.
+std::vector<std::pair<std::string, std::string>> losses_and_rates(
+    const std::filesystem::path& file) {
+  std::vector<std::pair<std::string, std::string>> found;
+  std::istringstream lines(content_of(file));
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_EQ(line, "step,time_ns,loss,learning_rate");
+  while (std::getline(lines, line)) {
+    const std::size_t loss = line.find(',', line.find(',') + 1), rate = line.rfind(',');
+    found.emplace_back(line.substr(loss + 1, rate - loss - 1), line.substr(rate + 1));
+  }
+  return found;
+}
+
+// 20 samples in steps of 8: the run that continues begins in the middle of an epoch. Rates by hand:
+// a half and the whole of 0.01 in the warm-up; then (1 + cos(pi x)) / 2 of it, x = 0, 1/4, ...
+TEST_F(Resume, ARunThatContinuesNeedsNoOptionOfTheUpdateAgain) {
+  write_data("varied", 20, [](std::int64_t sample) { return sample * 3; });
+  const auto out = [&](const char* name) { return (folder_ / name).string(); };
+  const std::vector<std::string> update{"--shuffle", "--seed",         "5",    "--learning-rate",
+                                        "0.01",      "--warmup-steps", "2",    "--lr-schedule",
+                                        "cosine",    "--beta1",        "0.8",  "--beta2",
+                                        "0.95",      "--eps",          "1e-3", "--weight-decay",
+                                        "0.1",       "--clip-norm",    "1"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), update.begin(), update.end());
+    return more;
+  };
+  const Ended whole = train("varied", with({"--out", out("whole.csv")}), false, "6");
+  ASSERT_EQ(whole.code, 0) << whole.text;
+  EXPECT_THAT(whole.text, HasSubstr("learning rate 0.005,"));
+  const auto expected = losses_and_rates(out("whole.csv"));
+  ASSERT_EQ(expected.size(), 6u);
+  const double half_root = std::sqrt(0.5);
+  const std::vector<double> rates{0.5, 1, 1, (1 + half_root) / 2, 0.5, (1 - half_root) / 2};
+  for (std::size_t i = 0; i < rates.size(); ++i)
+    EXPECT_NEAR(std::stod(expected[i].second), 0.01 * rates[i], 1e-15);
+  std::filesystem::remove_all(folder_ / "save");
+  ASSERT_EQ(train("varied", with({"--lr-decay-steps", "6"}), false, "2").code, 0);
+  const Ended rest = train("varied", {"--out", out("rest.csv")}, true, "4");
+  ASSERT_EQ(rest.code, 0) << rest.text;
+  EXPECT_EQ(losses_and_rates(out("rest.csv")),
+            decltype(expected)(expected.begin() + 2, expected.end()));
+}
+
+TEST_F(Resume, ShufflingBeginsBetweenEpochs) {
+  ASSERT_EQ(train("data", {}, false).code, 0);
+  const Ended refused = train("data", {"--shuffle"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.text, HasSubstr("is at sample 8 of 64"));
+  ASSERT_EQ(train("data", {}, true, "7").code, 0);
+  EXPECT_EQ(train("data", {"--shuffle"}).code, 0);
+}
+
+TEST_F(Resume, AWrongOptionOfTheUpdateSaysWhatIsAllowed) {
+  struct Wrong {
+    std::vector<std::string> options;
+    const char* text;
+  };
+  for (const auto& [options, text] : {
+           Wrong{{"--lr-schedule", "step"},
+                 "unknown schedule 'step'; use constant, linear or cosine"},
+           {{"--lr-schedule", "linear", "--warmup-steps", "1"},
+            "--warmup-steps: is 1, the decay ends after 1 steps: give fewer, or more"},
+           {{"--lr-schedule", "cosine", "--min-lr", "0.1"},
+            "--min-lr: is 0.1; give at most the learning rate, 0.001"},
+           {{"--min-lr", "0.1"}, "--min-lr: is where a decay ends, and --lr-schedule is constant"},
+           {{"--lr-decay-steps", "9"}, "--lr-decay-steps: is where a decay ends"},
+           {{"--warmup-steps", "-1"}, "--warmup-steps: is -1; give 0 or more"},
+           {{"--learning-rate", "-1"}, "--learning-rate: is -1; give a number of at least 0"},
+           {{"--beta1", "1"}, "--beta1: is 1; give a number of at least 0 and less than 1"},
+           {{"--beta2", "nan"}, "--beta2: is nan; give a number of at least 0 and less than 1"},
+           {{"--eps", "-1e-8"}, "--eps: is -1e-08; give a number of at least 0"},
+           {{"--momentum", "0.5"}, "is of the optimizer momentum; the plan trains with adam"},
+       }) {
+    const Ended refused = train("data", options, false);
+    EXPECT_EQ(refused.code, 2) << text;
+    EXPECT_THAT(refused.text, HasSubstr(text));
+  }
+  const Ended synthetic =
+      start(arguments({"train", "--threads", "--steps", "1", "--shuffle"}))->wait(kLong);
+  EXPECT_EQ(synthetic.code, 2);
+  EXPECT_THAT(synthetic.text, HasSubstr("--shuffle: is of the samples of --data"));
 }
 
 TEST_F(Resume, EveryDamagedFileIsRefusedByNameBeforeTheStart) {

@@ -12,7 +12,7 @@ namespace {
 
 using namespace json_fields;
 
-constexpr std::int64_t kVersion = 2;  // 1 had no digests
+constexpr std::int64_t kVersion = 3;  // 1 had no digests, 2 only the name of the optimizer
 
 std::int64_t count(const Json& root, const char* key) {
   const std::int64_t value = integer(field(root, key));
@@ -44,17 +44,62 @@ std::map<std::string, std::string> digests(const Json& root) {
   return found;
 }
 
+struct OptimizerNumber {
+  const char* key;
+  double OptimizerOptions::*place;
+};
+constexpr OptimizerNumber kNumbers[] = {
+    {"learning_rate", &OptimizerOptions::learning_rate},
+    {"min_lr", &OptimizerOptions::min_rate},
+    {"momentum", &OptimizerOptions::momentum},
+    {"beta1", &OptimizerOptions::beta1},
+    {"beta2", &OptimizerOptions::beta2},
+    {"eps", &OptimizerOptions::epsilon},
+    {"weight_decay", &OptimizerOptions::weight_decay},
+    {"clip_norm", &OptimizerOptions::clip_norm},
+};
+
+nlohmann::ordered_json optimizer_json(const OptimizerOptions& options) {
+  nlohmann::ordered_json root;
+  root["name"] = to_string(options.kind);
+  root["lr_schedule"] = to_string(options.schedule);
+  root["warmup_steps"] = options.warmup_steps;
+  root["lr_decay_steps"] = options.decay_steps;
+  for (const OptimizerNumber& number : kNumbers) root[number.key] = options.*number.place;
+  return root;
+}
+
+template <class T>
+T one_of(const std::vector<T>& known, const Json& name) {
+  for (const T& value : known)
+    if (to_string(value) == text(name)) return value;
+  throw Malformed("'" + text(name) + "' is unknown to this program");
+}
+
+OptimizerOptions optimizer_of(const Json& root) {
+  OptimizerOptions options;
+  options.kind = one_of(runnable_optimizers(), field(root, "name"));
+  options.schedule = one_of(rate_schedules(), field(root, "lr_schedule"));
+  options.warmup_steps = count(root, "warmup_steps");
+  options.decay_steps = count(root, "lr_decay_steps");
+  for (const OptimizerNumber& known : kNumbers)
+    options.*known.place = number(field(root, known.key));
+  return options;
+}
+
 /// The text but for its last entry, the digest of the rest.
 nlohmann::ordered_json without_own_digest(const CheckpointInfo& info) {
   nlohmann::ordered_json root;
   root["version"] = kVersion;
   root["model_digest"] = info.model_digest;
-  root["optimizer"] = info.optimizer;
+  root["optimizer"] = optimizer_json(info.optimizer);
   root["steps"] = info.steps;
   root["updates"] = info.updates;
   root["seed"] = std::to_string(info.seed);  // 64 bits without sign: no number of JSON
   root["dataset"] = info.dataset;
   root["samples"] = info.samples;
+  root["shuffle"] = info.shuffle;
+  root["epoch"] = info.epoch;
   root["next_sample"] = info.next_sample;
   if (info.loss_scale > 0) {
     root["loss_scale"] = info.loss_scale;
@@ -87,7 +132,7 @@ CheckpointInfo read_checkpoint_info(const std::filesystem::path& file) {
                       " of checkpoints; this program reads " + std::to_string(kVersion));
     CheckpointInfo info;
     info.model_digest = text(field(root, "model_digest"));
-    info.optimizer = text(field(root, "optimizer"));
+    info.optimizer = optimizer_of(object(field(root, "optimizer")));
     info.steps = count(root, "steps");
     info.updates = count(root, "updates");
     const std::string& seed = text(field(root, "seed"));
@@ -96,6 +141,8 @@ CheckpointInfo read_checkpoint_info(const std::filesystem::path& file) {
     info.seed = std::strtoull(seed.c_str(), nullptr, 10);
     info.dataset = text(field(root, "dataset"));
     info.samples = count(root, "samples");
+    info.shuffle = truth(field(root, "shuffle"));
+    info.epoch = count(root, "epoch");
     info.next_sample = count(root, "next_sample");
     if (root.contains("loss_scale")) {
       info.loss_scale = number(field(root, "loss_scale"));

@@ -8,17 +8,21 @@
 #include <string>
 #include <vector>
 
+#include "planner/ir/model/optimizer_options.h"
+
 namespace pfeife {
 
 struct CheckpointInfo {
   std::string model_digest;
-  std::string optimizer;                            ///< "adam", ...
+  OptimizerOptions optimizer;                       ///< that training continues with
   std::int64_t steps = 0;                           ///< done
   std::int64_t updates = 0;                         ///< of the optimizer
   std::uint64_t seed = 0;                           ///< of dropout and synthetic data
   std::string dataset;                              ///< digest of the training data; "" = synthetic
   std::int64_t samples = 0;                         ///< of the training data
-  std::int64_t next_sample = 0;                     ///< of the training data
+  bool shuffle = false;                             ///< each epoch in an order of its own
+  std::int64_t epoch = 0;                           ///< of the next sample, from 0
+  std::int64_t next_sample = 0;                     ///< its place in the epoch's order
   double loss_scale = 0;                            ///< of fp16_amp; 0 = none
   std::int64_t good_steps = 0;                      ///< since it last changed
   std::vector<std::string> model, optimizer_state;  ///< safetensors files beside it
