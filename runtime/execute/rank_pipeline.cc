@@ -285,17 +285,6 @@ double RankPipeline::mean_loss_everywhere() {
   return mean;
 }
 
-ValueId RankPipeline::value_named(const std::string& name) const {
-  std::vector<std::string> known;
-  for (std::size_t v = 0; v < pipeline_.graph.values.size(); ++v) {
-    if (!pipeline_.graph.values[v].producer) continue;
-    if (pipeline_.graph.values[v].name == name) return ValueId{v};
-    known.push_back(pipeline_.graph.values[v].name);
-  }
-  throw ConfigError({pipeline_.graph.name}, "computes no value '" + name + "'; near is '" +
-                                                nearest_spelling(name, known) + "'");
-}
-
 /// Where the value is made; the last stage if several make it.
 StageId RankPipeline::maker_of(ValueId value) const {
   const NodeId node = *pipeline_.graph.value(value).producer;
@@ -303,28 +292,6 @@ StageId RankPipeline::maker_of(ValueId value) const {
     if (std::ranges::binary_search(pipeline_.split.stages[s].nodes, node)) return StageId{s};
   throw ConfigError({pipeline_.graph.name}, "'" + pipeline_.graph.value(value).name +
                                                 "' is computed nowhere: nothing reads it");
-}
-
-void RankPipeline::keep(const std::string& value) {
-  const ValueId id = value_named(value);
-  const StageId maker = maker_of(id);
-  if (pipeline_.placement.rank(maker) != rank_) return;
-  kept_[maker].push_back(id);
-  stages_.at(maker)->keep(kept_[maker]);
-}
-
-Tensors RankPipeline::kept(const std::string& value, RankId at) {
-  const ValueId id = value_named(value);
-  const StageId maker = maker_of(id);
-  const RankId from = pipeline_.placement.rank(maker);
-  const Tag tag{++calls_, kResultTask, 0};
-  if (rank_ != from) return rank_ == at ? transport_.receive(from, tag).tensors : Tensors{};
-  Tensors kept_values;
-  for (std::size_t m = 0; m < pipeline_.microbatches; ++m)
-    kept_values.push_back(stages_.at(maker)->output(MicrobatchId{m}, id));
-  if (rank_ == at) return kept_values;
-  transport_.send(at, tag, kept_values);
-  return {};
 }
 
 void RankPipeline::update_stage(StageId stage) {

@@ -43,7 +43,7 @@ class RankPipeline {
 
   /// One step over the microbatches of `inputs`, whose number decides the learning rate; gradients
   /// are added to what is there. Records are those of RankOptions::time_actions. Every rank must
-  /// get the same inputs; with replicas, every rank of one its share_of_replica(). ConfigError
+  /// get the same inputs; with replicas, every rank of one its share of them. ConfigError
   /// naming the input if one does not fit the model. RuntimeFault if the model names a loss weight
   /// and that of all microbatches is 0.
   std::vector<TaskRecord> step(const StepInputs& inputs);
@@ -59,12 +59,6 @@ class RankPipeline {
   std::optional<double> mean_loss() const;
   /// The same on every rank. Every rank must call it.
   double mean_loss_everywhere();
-  /// A value of the graph, by its name there, is kept for every microbatch of later steps.
-  void keep(const std::string& value);
-  /// The kept value (or model output) of the microbatches of the last step, on rank `at`; empty on
-  /// the others, and undefined for microbatches without samples. Every rank must call it. With
-  /// replicas, each has its own on its pipeline rank `at`.
-  Tensors kept(const std::string& value, RankId at);
   std::vector<double> evaluation_losses() const;
   /// As mean_loss(), of the last evaluation.
   std::optional<double> mean_evaluation_loss() const;
@@ -94,7 +88,6 @@ class RankPipeline {
   void update_stage(StageId stage);
   bool updates_at_once() const { return options_.optimizer.clip_norm <= 0 && !factor_; }
   void settle_gradients(const Tag& tag);
-  ValueId value_named(const std::string& name) const;
   StageId maker_of(ValueId value) const;
 
   const Pipeline& pipeline_;
@@ -122,7 +115,6 @@ class RankPipeline {
   std::function<void(const Cell&)> entering_;
   std::map<StageId, bool> updated_;
   bool settled_ = false;  ///< settle_gradients() was called in this step
-  std::map<StageId, std::vector<ValueId>> kept_;
 };
 
 }  // namespace pfeife

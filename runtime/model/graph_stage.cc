@@ -112,7 +112,7 @@ std::optional<at::Tensor> GraphStage::loss(MicrobatchId m) const {
 
 at::Tensor GraphStage::output(MicrobatchId m, ValueId value) const {
   if (inputs_->samples_of(m, graph_) == 0) return {};
-  return entry(outputs_, {m, value}, "value was not kept");
+  return entry(outputs_, {m, value}, "no output of the stage");
 }
 
 c10::intrusive_ptr<WeightQueue> GraphStage::queue(MicrobatchId m) {
@@ -179,10 +179,6 @@ void GraphStage::run_instruction(const Instruction& instruction, MicrobatchId m,
                        graph_.nodes[instruction.node].op + "): " + error.what_without_backtrace());
   }
   if (observer_) observer_->computed(node, instruction.outputs, values_);
-  if (!again)
-    for (const ValueId v : kept_)
-      if (std::ranges::find(instruction.outputs, v) != instruction.outputs.end())
-        outputs_[{m, v}] = result_of(values_[v.index()]);
   for (const ValueId v : instruction.last_uses) values_[v.index()].reset();
   if (observer_) observer_->after_node(node);
 }

@@ -70,9 +70,7 @@ class GraphStage final : public Stage {
   void backward_weight(MicrobatchId m) override;
   std::optional<at::Tensor> loss(MicrobatchId m) const override;
 
-  /// Keeps the named values of every microbatch for output(); they must be made in this stage.
-  void keep(std::vector<ValueId> values) { kept_ = std::move(values); }
-  /// A kept value or model output of a microbatch, detached.
+  /// An output of the model that the stage makes, of a microbatch, detached.
   at::Tensor output(MicrobatchId m, ValueId value) const;
 
   /// Tells `observer` of every node that runs; nullptr = nobody. It must outlive the stage's use.
@@ -128,7 +126,6 @@ class GraphStage final : public Stage {
   std::map<std::int64_t, std::vector<ProgramBlock>> blocks_;  ///< of the same
   const std::vector<ProgramBlock> no_blocks_;
   std::optional<ValueId> loss_value_;
-  std::vector<ValueId> kept_;
   StageObserver* observer_ = nullptr;
   BatchStatistics statistics_;
 

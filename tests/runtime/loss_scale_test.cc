@@ -6,10 +6,10 @@
 #include <cmath>
 
 #include "runtime/execute/check.h"
-#include "runtime/model/microbatches.h"
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/training.h"
 #include "tests/runtime/pipelines.h"
+#include "tests/runtime/split_batch.h"
 
 namespace pfeife {
 namespace {

@@ -1,19 +1,18 @@
 // Microbatches of any size. The loss of a step is the mean over its samples, so for a model whose
 // samples do not meet (no batch norm, no dropout) any division of a batch gives the gradients of
 // the batch as one microbatch.
-#include "runtime/model/microbatches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/runtime/same.h"
+#include "tests/runtime/split_batch.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
 
 using namespace testing;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const Placing kDouble{.double_precision = true};
@@ -39,11 +38,6 @@ double mean(const Outcome& outcome, const std::vector<std::int64_t>& sizes) {
 }
 std::vector<ScheduleSpec> points(std::size_t n) {
   return {{"1f1b", 3, n, 1, {}, {}}, {"zbv", 2, n, 2, {}, {}}, {"zb_h1", 2, n, 1, {}, {}}};
-}
-
-TEST(EvenSizes, SpreadSamplesAsEvenlyAsCanBe) {
-  EXPECT_THAT(even_sizes(8, 3), ElementsAre(3, 3, 2));
-  EXPECT_THAT(even_sizes(2, 4), ElementsAre(1, 1, 0, 0));
 }
 
 class Microbatches : public ::testing::TestWithParam<std::string> {};
@@ -107,15 +101,13 @@ TEST(MicrobatchSize, MayChangeFromStepToStepAndInEvaluation) {
   EXPECT_LE(largest_difference(split.gradients, whole.gradients), 1e-12);
 }
 
-TEST(Batch, ThatDoesNotFitIsRefusedByName) {
+TEST(Batch, OfAnotherLengthThanTheExportIsRefused) {
   const Model model("tiny_gpt");
-  const std::vector<std::int64_t> sizes{2, 2};
-  EXPECT_THAT(
-      message_of<std::exception>([&] { split_batch(model.graph, 0, batch_of(model, 5), sizes); }),
-      HasSubstr("has 5 samples (dimension 0 of [5, 12]), the microbatches take 4"));
   auto longer = batch_of(model, 4);
   for (auto& [id, tensor] : longer) tensor = at::cat({tensor, tensor}, 1);  // twice the length
-  EXPECT_THAT(message_of<std::exception>([&] { step_on(model, model.unsplit(2), longer, sizes); }),
+  EXPECT_THAT(message_of<std::exception>([&] {
+                step_on(model, model.unsplit(2), longer, {2, 2});
+              }),
               HasSubstr("only the number of samples may differ from the export"));
 }
 

@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include "runtime/execute/check.h"
-#include "runtime/model/microbatches.h"
 #include "runtime/train/training.h"
 #include "tests/runtime/processes.h"
 #include "tests/runtime/same.h"
+#include "tests/runtime/split_batch.h"
 #include "tests/support/message_of.h"
 
 namespace pfeife {

@@ -4,11 +4,11 @@
 #include <gmock/gmock.h>
 
 #include "runtime/execute/check.h"
-#include "runtime/model/microbatches.h"
 #include "runtime/train/training_data.h"
 #include "tests/runtime/npy_file.h"
 #include "tests/runtime/pipelines.h"
 #include "tests/runtime/processes.h"
+#include "tests/runtime/split_batch.h"
 #include "tests/runtime/stored_values.h"
 #include "tests/support/message_of.h"
 
@@ -189,13 +189,6 @@ TEST_F(SequenceFirst, GraphIsBoundToTheBatch) {
 TEST_F(SequenceFirst, PipelinesHaveTorchsLossAndGradientsOfTheWholeBatch) {
   expect_torchs(step(model.unsplit(1), {kSamples}, plain), "one microbatch");
   expect_torchs_everywhere();
-}
-
-TEST_F(SequenceFirst, BatchThatDoesNotFitIsRefusedWithItsDimension) {
-  EXPECT_THAT(message_of<ConfigError>([&] {
-                split_batch(model.graph, 0, batch(), std::vector<std::int64_t>{2, 3});
-              }),
-              HasSubstr("has 8 samples (dimension 1 of [5, 8, 16]), the microbatches take 5"));
 }
 
 /// The programs on these models, and their data as files.

@@ -1,11 +1,20 @@
-#include "runtime/model/microbatches.h"
+// A batch of samples as the microbatches of a step, of any sizes, and a replica's share of a step:
+// for tests. pfeife-run takes its steps from TrainingData.
+#pragma once
 
+#include <cstdint>
+#include <map>
 #include <numeric>
+#include <span>
+#include <vector>
 
-#include "planner/ir/basics/error.h"
+#include "runtime/model/graph_stage.h"
 
-namespace pfeife {
-std::vector<std::int64_t> even_sizes(std::int64_t samples, std::size_t microbatches) {
+namespace pfeife::testing {
+
+/// `samples` spread over `microbatches` as evenly as can be, the larger ones first; some get none
+/// if there are fewer samples than microbatches.
+inline std::vector<std::int64_t> even_sizes(std::int64_t samples, std::size_t microbatches) {
   const auto n = static_cast<std::int64_t>(microbatches);
   std::vector<std::int64_t> sizes(microbatches);
   for (std::int64_t m = 0; m < n; ++m)
@@ -13,22 +22,13 @@ std::vector<std::int64_t> even_sizes(std::int64_t samples, std::size_t microbatc
   return sizes;
 }
 
-StepInputs split_batch(const Graph& graph, std::uint64_t step,
-                       const std::map<ValueId, at::Tensor>& batch,
-                       std::span<const std::int64_t> sizes) {
+/// The model's inputs for a batch, cut into microbatches of the given sizes along the batch
+/// dimension of each. An input that has none goes to every microbatch as it is. Each microbatch's
+/// loss counts with its share of the samples.
+inline StepInputs split_batch(const Graph& graph, std::uint64_t step,
+                              const std::map<ValueId, at::Tensor>& batch,
+                              std::span<const std::int64_t> sizes) {
   const std::int64_t total = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
-  if (total < 1) throw ConfigError({graph.name}, "a step needs at least one sample");
-  for (const auto& [input, tensor] : batch) {
-    const Value& value = graph.value(input);
-    if (!value.batch_dimension) continue;
-    const auto dimension = static_cast<std::int64_t>(*value.batch_dimension);
-    const std::int64_t found = dimension < tensor.dim() ? tensor.size(dimension) : 0;
-    if (found != total)
-      throw ConfigError(
-          {graph.name},
-          stream_all("the input '", value.name, "' has ", found, " samples (dimension ", dimension,
-                     " of ", tensor.sizes(), "), the microbatches take ", total));
-  }
   StepInputs inputs{step, {}, {}, {sizes.begin(), sizes.end()}};
   std::int64_t first = 0;
   for (const std::int64_t size : sizes) {
@@ -45,7 +45,10 @@ StepInputs split_batch(const Graph& graph, std::uint64_t step,
   return inputs;
 }
 
-StepInputs share_of_replica(const StepInputs& step, std::size_t replica, std::size_t microbatches) {
+/// The share of a replica in a step: the `microbatches` that follow those of the replicas before
+/// it. Their losses keep their weights in the whole step.
+inline StepInputs share_of_replica(const StepInputs& step, std::size_t replica,
+                                   std::size_t microbatches) {
   StepInputs share;
   share.step = step.step;
   share.first_microbatch = replica * microbatches;
@@ -59,4 +62,4 @@ StepInputs share_of_replica(const StepInputs& step, std::size_t replica, std::si
   return share;
 }
 
-}  // namespace pfeife
+}  // namespace pfeife::testing
