@@ -206,20 +206,13 @@ int exit_code(const SweepResult& result) {
   return result.cases.empty() ? 0 : 3;
 }
 
-/// The rank of a given plan that lacks most, and how much.
-std::string lack_of(const PlanRecord& plan) {
-  const auto rank = lacks_most(plan);
-  if (!rank) return "the plan does not fit";
-  return fmt::format("the plan does not fit: rank {} needs {} and has {}", *rank,
-                     to_string(plan.must_fit()[*rank]), to_string(plan.memory_limit[*rank]));
-}
-
 /// Why nothing fits, and what would help: of the first case, which says enough.
 std::string reasons(const SweepResult& result) {
   const CaseRecord& record = result.cases.front();
   const PlanRecord& plan = record.plans.front();
   std::string text =
-      "  " + record.name + ": " + (plan.row.estimate ? lack_of(plan) : plan.reason) + "\n";
+      "  " + record.name + ": " +
+      (plan.row.estimate ? "the plan does not fit: " + lack_text(plan) : plan.reason) + "\n";
   for (const TriedChange& tried : record.tried)
     if (tried.estimate) text += "  would help: " + tried.change + ": " + outcome_text(tried) + "\n";
   return text;

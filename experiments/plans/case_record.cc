@@ -88,6 +88,8 @@ PlanRecord plan_record(const Evaluation& plan, const EvaluatedCase& evaluated, T
   record.peak_memory = plan.plan.peak_memory;
   record.memory_limit = plan.memory_limit;
   record.reserved = plan.reserved;
+  record.host_memory = plan.host_memory;
+  record.host_limit = plan.host_limit;
   if (!plan.possible()) return record;
   const Trace* const trace = plan.trace_of(engine);
   record.row.samples_per_s = samples_per_second(record.row, engine);

@@ -90,6 +90,9 @@ static Evaluation estimated(const CaseInputs& inputs, Origin origin, std::string
   PricedOutcome priced = price(std::move(plan));
   if (std::holds_alternative<Deadlock>(priced)) throw_deadlock(evaluation, "estimator");
   static_cast<PricedPlan&>(evaluation) = std::move(std::get<PricedPlan>(priced));
+  evaluation.host_memory = memory_of_hosts(evaluation.plan.schedule, evaluation.costs,
+                                           evaluation.plan.placement, cluster);
+  evaluation.host_limit = cluster.host_memory;
   if (const auto allocator = allocator_of(*inputs.config, cluster))
     evaluation.reserved = reserved_memory(evaluation.plan, *inputs.layers, *allocator);
   if (const auto& jitter = inputs.config->simulation.jitter)

@@ -71,10 +71,12 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   const CaseInputs settled{plans.settled.get(), found.best.layers, &cluster};
   if (!inputs.handed.empty())
     add_handed_plans(inputs, settled_problem(settled, plans.answer.recompute), plans);
-  if (config.plan.offload)
-    add_offloading_plans(
-        offloading_plans(settled_problem(settled, plans.answer.recompute), options, search),
-        plans.answer);
+  std::optional<Offloading> offloading;
+  if (config.plan.offload) {
+    offloading =
+        offloading_plans(settled_problem(settled, plans.answer.recompute), options, search);
+    add_offloading_plans(offloading->plans, plans.answer);
+  }
   const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
   const bool compared = options.keep > 1 && !config.plan.reference;
   if (compared && !plans.answer.plans.empty())
@@ -89,8 +91,9 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
       problem_of(found.best, cluster), config.plan.recompute, config.plan.recompute_except_last));
   const std::optional<Infeasible>& infeasible = plans.answer.infeasible;
   plans.planned.push_back(no_plan(settled, origin, kPlanned,
-                                  infeasible ? shortage(*infeasible, problem.schedules.size())
-                                             : uncuttable(problem, config.plan.reference)));
+                                  infeasible
+                                      ? shortage(*infeasible, problem.schedules.size(), offloading)
+                                      : uncuttable(problem, config.plan.reference)));
   if (!config.plan.reference)
     plans.answer.tried = what_would_help(*plans.settled, problem, layers_of, options.threads);
   return settled;

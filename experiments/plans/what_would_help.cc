@@ -16,6 +16,14 @@ std::string lacking_bytes(const Infeasible& infeasible) {
          to_string(infeasible.lacking());
 }
 
+std::string offloading_shortage(const Offloading& offloading) {
+  if (!offloading.lack) return ". With plan.offload: auto, devices lack memory, too";
+  return ". With plan.offload: auto, " + offloading.lacking_plan + " fits the devices, but " +
+         to_string(*offloading.lack) +
+         ": raise host_memory in the cluster file if hosts have more, or use more hosts "
+         "(devices_per_node)";
+}
+
 /// The devices of the case's ranks, then the others; those that the config names are all there are.
 std::vector<DeviceId> all_devices(const Request& config, const Cluster& cluster) {
   std::vector<DeviceId> devices = config.plan.devices;
@@ -41,14 +49,17 @@ TriedChange tried(const Remedy& remedy) {
 
 }  // namespace
 
-std::string shortage(const Infeasible& infeasible, std::size_t schedules) {
+std::string shortage(const Infeasible& infeasible, std::size_t schedules,
+                     const std::optional<Offloading>& offloading) {
   const std::string listed =
       schedules == 1 ? "the schedule" : "any of the " + std::to_string(schedules) + " schedules";
-  return "no plan fits: " + lacking_bytes(infeasible) + " in the best case found (" +
+  const std::string kept = offloading ? " without offloading" : "";
+  return "no plan fits: " + lacking_bytes(infeasible) + " in the best case found" + kept + " (" +
          schedule_name(infeasible.spec) + "); " +
          (infeasible.proven
-              ? "proven: no cuts of " + listed + " fit"
-              : "not proven: the search ended before all cuts of " + listed + " were ruled out");
+              ? "proven: no cuts of " + listed + " fit" + kept
+              : "not proven: the search ended before all cuts of " + listed + " were ruled out") +
+         (offloading ? offloading_shortage(*offloading) : "");
 }
 
 std::vector<TriedChange> what_would_help(const Request& config, const Problem& problem,

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "planner/ir/request/request.h"
 #include "planner/ir/result/result.h"
+#include "planner/search/choices/offloading.h"
 #include "planner/search/search.h"
 
 namespace pfeife {
@@ -13,8 +15,10 @@ namespace pfeife {
 /// The model of a config, for its microbatch size; nullptr = there is none.
 using LayersOf = std::function<const Layers*(const Request&)>;
 
-/// Why no plan was found: rank, bytes, and whether it is proven that there is none.
-std::string shortage(const Infeasible& infeasible, std::size_t schedules);
+/// Why no plan was found: rank, bytes, and whether it is proven that there is none; and, if plans
+/// that offload were looked for, what hosts lack for them.
+std::string shortage(const Infeasible& infeasible, std::size_t schedules,
+                     const std::optional<Offloading>& offloading = std::nullopt);
 
 /// Changes that were tried on `problem`, the case's, with what came of each.
 std::vector<TriedChange> what_would_help(const Request& config, const Problem& problem,

@@ -7,6 +7,7 @@
 #include "planner/ir/basics/decimals.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/round_down.h"
+#include "planner/ir/result/host_lack.h"
 #include "planner/ir/result/result_engine.h"
 
 namespace pfeife {
@@ -316,6 +317,16 @@ std::optional<std::size_t> lacks_most(const PlanRecord& plan) {
   for (std::size_t r = 0; r < std::min(plan.must_fit().size(), plan.memory_limit.size()); ++r)
     if (lack(r) > Bytes{0} && (!worst || lack(r) > lack(*worst))) worst = r;
   return worst;
+}
+
+std::string lack_text(const PlanRecord& plan) {
+  std::string text;
+  if (const auto rank = lacks_most(plan))
+    text = "rank " + std::to_string(*rank) + " needs " + to_string(plan.must_fit()[*rank]) +
+           " and has " + to_string(plan.memory_limit[*rank]);
+  if (const auto lack = host_lack(plan.host_memory, plan.host_limit))
+    text += (text.empty() ? "" : "; ") + to_string(*lack);
+  return text;
 }
 
 std::string milliseconds_text(const std::optional<Nanoseconds>& time) {

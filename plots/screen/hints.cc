@@ -24,19 +24,11 @@ struct Told {
   std::vector<std::string> sentences;
 };
 
-/// The rank of a plan that lacks most, and how much.
-std::string lack_of(const PlanRecord& plan, std::size_t rank) {
-  return "rank " + std::to_string(rank) + " needs " + to_string(plan.must_fit()[rank]) +
-         " and has " + to_string(plan.memory_limit[rank]);
-}
-
 std::vector<std::string> nothing_fits(const CaseRecord& record) {
   if (record.plans.empty() || record.plans.front().row.feasible) return {};
   const PlanRecord& plan = record.plans.front();
-  const auto rank = lacks_most(plan);
-  std::vector<std::string> sentences{!plan.row.estimate ? plan.reason
-                                     : rank ? "the plan does not fit: " + lack_of(plan, *rank)
-                                            : "the plan does not fit"};
+  std::vector<std::string> sentences{plan.row.estimate ? "the plan does not fit: " + lack_text(plan)
+                                                       : plan.reason};
   for (const TriedChange& tried : record.tried)
     if (tried.estimate)
       sentences.push_back("would help: " + tried.change + ": " + outcome_text(tried));

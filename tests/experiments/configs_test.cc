@@ -94,6 +94,44 @@ TEST_F(HandMade, OffloadingIsAsFastAsRoomForEverything) {
   EXPECT_GT(std::stod(result("out", "1f1b_choose", "estimate_ms")), 21000);
 }
 
+// The config's comment: rank 0 has all four microbatches away from 4.5 to 9.5 s, 40 GB. Rank 1 does
+// F of three before its first B at 8 s, 30 GB. 70 GB are 65.19 GiB.
+TEST_F(HandMade, HostsThatAreTooSmallAreNamedWithWhatTheyLack) {
+  const auto config = [&](const char* name, const std::string& host, const std::string& plan) {
+    write(name,
+          "version: 1\nmodel: " + (configs() / "tables/four_layers.csv").string() +
+              "\ncluster:\n  file: " + (configs() / "clusters/a100_sxm4_80gb_x8.yaml").string() +
+              "\n  set: {device_kinds.a100_sxm4_80gb.host_link: {bandwidth: 20 GB/s}, " + host +
+              "}\nbaselines: []\nsimulation: {launch_overhead: 0 us}\n" + plan);
+    return run({name, "--out", "out"});
+  };
+  const std::string searched =
+      "cases: {devices: 4, microbatches: 4}\n"
+      "plan: {families: 1f1b, stages_per_rank: 1, offload: auto, recompute: none, reserve: 60 "
+      "GiB}\n";
+  const std::string lack =
+      "host 0 needs 65.19 GiB for what its devices offload and has 64.26 GiB (host_memory of the "
+      "cluster), so it lacks";
+  Outcome outcome = config("small.yaml", "host_memory: 69 GB", searched);
+  EXPECT_EQ(outcome.code, 3) << outcome.out;
+  for (const std::string& said :
+       {std::string("so it lacks 18.59 GiB in the best case found without offloading (1f1b"),
+        "proven: no cuts of any of the 2 schedules fit without offloading. With plan.offload: "
+        "auto, 1f1b, prefetch=0, offload=1 1 0 0 fits the devices, but " +
+            lack})
+    EXPECT_THAT(outcome.err, ::testing::HasSubstr(said));
+  EXPECT_THAT(outcome.err, ::testing::HasSubstr("raise host_memory in the cluster file"));
+  outcome = config("own.yaml", "host_memory: 40 GB, devices_per_node: 1", searched);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string given =
+      "plan: {file: 'out/devices=4,microbatches=4/planned/plan.yaml', reserve: 60 GiB}\n";
+  outcome = config("given.yaml", "host_memory: 69 GB", given);
+  EXPECT_EQ(outcome.code, 3) << outcome.out;
+  EXPECT_THAT(outcome.err, ::testing::HasSubstr("the plan does not fit: " + lack));
+  EXPECT_EQ(result("out", "planned", "feasible"), "0");
+  EXPECT_EQ(config("enough.yaml", "host_memory: 70 GB", given).code, 0);
+}
+
 // Qi et al., ICLR 2024: bubble of 1F1B as published; interleaved with all dependencies counted
 // 0.1090.
 TEST_F(HandMade, TheZeroBubbleSettingHasThePublishedBubbles) {

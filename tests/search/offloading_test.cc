@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/search/price/price.h"
 #include "planner/search/search.h"
 
 namespace pfeife {
@@ -53,7 +54,7 @@ TEST(Offloading, FitsWhereNothingElseDoesAndTakesNoLonger) {
   const Problem problem = problem_of(layers, linked, 250);
   Answer answer = search(problem, {});
   ASSERT_TRUE(answer.infeasible);
-  const Answer offloading = offloading_plans(problem, {}, search);
+  const Offloading offloading = offloading_plans(problem, {}, search);
   const std::vector<Priced>& plans = offloading.plans;
   ASSERT_FALSE(plans.empty());
   EXPECT_EQ(plans.front().estimate, Nanoseconds{33'000});
@@ -100,11 +101,36 @@ TEST(Offloading, WhatIsComputedAgainHasItsInputsOnTheHost) {
   for (const Bytes peak : both.plans.front().peak_memory) EXPECT_LE(peak, Bytes{320});
 }
 
+// B of microbatch 0 begins after 10 us on rank 0 and after 8 us on rank 1, which have done F of
+// four and of three microbatches by then. All of each, 100 B, is away: 400 B and 300 B. Were it
+// half, rank 0 would hold four halves, the half that comes back and messages: more than 250 B.
+TEST(Offloading, SaysWhatTheHostLacksAndFitsWithThat) {
+  const Layers layers = chain_of_layers();
+  Cluster small = cluster_with(kLink);
+  small.host_memory = Bytes{100};
+  const Offloading none = offloading_plans(problem_of(layers, small, 250), {}, search);
+  ASSERT_TRUE(none.lack);
+  EXPECT_EQ(*none.lack, (HostLack{0, Bytes{700}, Bytes{100}}));
+  EXPECT_EQ(none.lacking_plan, "1f1b, offload=1 1 0 0");
+  EXPECT_EQ(to_string(*none.lack),
+            "host 0 needs 700 B for what its devices offload and has 100 B (host_memory of the "
+            "cluster), so it lacks 600 B");
+  small.host_memory = none.lack->needed;
+  const Offloading enough = offloading_plans(problem_of(layers, small, 250), {}, search);
+  EXPECT_FALSE(enough.lack);
+  ASSERT_FALSE(enough.plans.empty());
+  EXPECT_EQ(name_of(enough.plans.front()), none.lacking_plan);
+  small.host_memory = Bytes{699};
+  EXPECT_FALSE(fitting(problem_of(layers, small, 250), enough.plans.front()));
+}
+
 // A way so slow that nothing is back in time leaves recomputation.
 TEST(Offloading, ASlowWayIsNotTaken) {
   const Layers layers = chain_of_layers();
   const Cluster slow = cluster_with(HostLink{.bandwidth = {1e6}});
-  EXPECT_TRUE(offloading_plans(problem_of(layers, slow, 250), {}, search).plans.empty());
+  const Offloading none = offloading_plans(problem_of(layers, slow, 250), {}, search);
+  EXPECT_TRUE(none.plans.empty());
+  EXPECT_FALSE(none.lack);
 }
 
 }  // namespace

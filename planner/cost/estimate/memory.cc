@@ -272,6 +272,18 @@ std::vector<Bytes> host_peak_memory(const Schedule& lowered, const StageCosts& c
   return peaks;
 }
 
+std::vector<Bytes> memory_of_hosts(const Schedule& lowered, const StageCosts& costs,
+                                   const Placement& placement, const Cluster& cluster) {
+  const std::vector<Bytes> away = host_peak_memory(lowered, costs, placement);
+  if (away.empty()) return {};
+  const std::size_t size =
+      cluster.devices_per_node > 0 ? cluster.devices_per_node : cluster.devices();
+  std::vector<Bytes> hosts((cluster.devices() + size - 1) / size, Bytes{0});
+  for (std::size_t r = 0; r < away.size(); ++r)
+    hosts[placement.device(RankId{r}).index() / size] += away[r];
+  return hosts;
+}
+
 void add_memory(Trace& trace, const DependencyGraph& graph, const Schedule& lowered,
                 const StageCosts& costs, const Placement& placement) {
   trace.memory.assign(lowered.ranks(), {});

@@ -17,6 +17,7 @@
 
 #include <vector>
 
+#include "planner/ir/machine/cluster.h"
 #include "planner/ir/schedule/schedule.h"
 #include "planner/ir/schedule/stage_costs.h"
 #include "planner/ir/trace/trace.h"
@@ -34,6 +35,10 @@ struct MemoryStep {
 /// times of the estimate. Empty if no row has copies.
 std::vector<Bytes> host_peak_memory(const Schedule& lowered, const StageCosts& costs,
                                     const Placement& placement);
+/// [host] The sum over the ranks of each host, of Cluster::devices_per_node devices, each rank at
+/// its highest. Empty if no row has copies.
+std::vector<Bytes> memory_of_hosts(const Schedule& lowered, const StageCosts& costs,
+                                   const Placement& placement, const Cluster& cluster);
 
 struct MemoryCurve {
   Bytes fixed{0};                 ///< before the first cell

@@ -24,6 +24,8 @@ struct PlanRecord {
   std::vector<Bytes> peak_memory, memory_limit;  ///< [rank] allocated, and of what is reserved
   std::vector<Bytes> reserved;                   ///< [rank] as of Contestant
   std::vector<Bytes> reserved_expandable;  ///< [rank] with expandable segments, if they are not set
+  std::vector<Bytes> host_memory;          ///< [host] as of Contestant
+  std::optional<Bytes> host_limit;         ///< of each host
   std::optional<Nanoseconds> simulate_p5, simulate_median;  ///< with jitter
   /// [rank] Of the engine by which the case's plans are compared (result_engine.h); empty if the
   /// plan has no time of it.

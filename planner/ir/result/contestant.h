@@ -28,6 +28,8 @@ struct Contestant : PricedPlan {
   std::vector<Bytes> memory_limit;  ///< [rank] of what is reserved
   /// [rank] By PyTorch's allocator, modelled; empty = what is allocated is all that must fit.
   std::vector<Bytes> reserved;
+  std::vector<Bytes> host_memory;   ///< [host] that offloaded values take; empty = none are
+  std::optional<Bytes> host_limit;  ///< of each host; empty = not known
   std::optional<Trace> simulated;
 
   /// [rank] What is held against the limit.
@@ -35,7 +37,7 @@ struct Contestant : PricedPlan {
     return reserved.empty() ? plan.peak_memory : reserved;
   }
   bool possible() const { return reason.empty(); }
-  /// There is such a plan, and it fits into the memory of its devices.
+  /// There is such a plan, and it fits into the memory of its devices and their hosts.
   bool fits() const;
   /// The trace of the best engine that does not run the plan.
   const Trace& predicted() const { return simulated ? *simulated : estimated; }

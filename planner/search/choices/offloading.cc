@@ -12,6 +12,7 @@
 #include "planner/cost/stages/recomputed_layers.h"
 #include "planner/cost/stages/stage_costs.h"
 #include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 #include "planner/search/price/price.h"
 
@@ -111,79 +112,115 @@ std::vector<Bytes> allocated_limit(const Problem& problem) {
   return limit;
 }
 
-std::optional<Priced> offloading(const Problem& problem, Choice choice) {
-  const Placement& placement = choice.placement;
-  const std::vector<Again> ways = ways_to_recompute(problem, choice);
-  std::vector<std::vector<StageUse>> uses;
-  std::vector<std::size_t> counts;
-  for (std::size_t s = 0; s < placement.stages(); ++s) {
-    uses.push_back(uses_of(problem, placement, StageId{s}, ways.size()));
-    counts.push_back(uses.back().size());
+/// What hosts lack together.
+Bytes missing_on_hosts(const Schedule& lowered, const StageCosts& costs, const Placement& placement,
+                       const Cluster& cluster) {
+  Bytes missing{0};
+  if (!cluster.host_memory) return missing;
+  for (const Bytes bytes : memory_of_hosts(lowered, costs, placement, cluster))
+    missing += std::max(Bytes{0}, bytes - *cluster.host_memory);
+  return missing;
+}
+
+/// The cuts and schedule of a plan, with what each of its stages does.
+class OffloadingStages {
+ public:
+  OffloadingStages(const Problem& problem, const Choice& choice)
+      : problem_(problem),
+        choice_(choice),
+        ways_(ways_to_recompute(problem, choice)),
+        norm_(norm_time(problem.layers, problem.norm, choice.partition, choice.placement,
+                        problem.cluster)),
+        rows_(compute_only(choice)) {
+    for (std::size_t s = 0; s < choice.placement.stages(); ++s)
+      uses_.push_back(uses_of(problem, choice.placement, StageId{s}, ways_.size()));
   }
-  const auto uses_in = [&](const Alternatives& chosen) {
+
+  /// The fastest choice that fits devices and, if they are limited, hosts; nothing if none of them
+  /// offloads.
+  std::optional<Choice> fastest(bool hosts_limited) const {
+    std::vector<std::size_t> counts;
+    for (const std::vector<StageUse>& uses : uses_) counts.push_back(uses.size());
+    JointProblem joint{.compute_only = rows_,
+                       .placement = choice_.placement,
+                       .counts = counts,
+                       .costs_of = [&](const Alternatives& chosen) { return costs_of(chosen); },
+                       .memory_limit = allocated_limit(problem_)};
+    if (hosts_limited)
+      joint.missing_on_hosts = [&](const Schedule& lowered, const StageCosts& costs) {
+        return missing_on_hosts(lowered, costs, choice_.placement, problem_.cluster);
+      };
+    const auto found = fastest_fitting(joint);
+    if (!found) return std::nullopt;
+    Choice choice = choice_;
+    choice.recomputed = recomputed(found->alternatives);
+    if (!choice.recomputed.offloads()) return std::nullopt;  // the search has found it
+    return choice;
+  }
+  /// What a choice of fastest() lacks on a host.
+  std::optional<HostLack> lack_of(const Choice& choice) const {
+    const StageCosts costs = stage_costs(problem_.layers, choice_.partition, choice_.placement,
+                                         problem_.cluster, choice.recomputed);
+    return host_lack(memory_of_hosts(lower(rows_, costs, choice_.placement), costs,
+                                     choice_.placement, problem_.cluster),
+                     problem_.cluster.host_memory);
+  }
+
+ private:
+  std::vector<StageUse> uses_in(const Alternatives& chosen) const {
     std::vector<StageUse> of;
-    for (std::size_t s = 0; s < chosen.size(); ++s) of.push_back(uses[s][chosen[s]]);
+    for (std::size_t s = 0; s < chosen.size(); ++s) of.push_back(uses_[s][chosen[s]]);
     return of;
-  };
-  const auto recomputed = [&](const Alternatives& chosen) {
-    Recomputed of{.except_last = problem.recompute_except_last};
+  }
+  Recomputed recomputed(const Alternatives& chosen) const {
+    Recomputed of{.except_last = problem_.recompute_except_last};
     const std::vector<StageUse> all = uses_in(chosen);
     for (std::size_t s = 0; s < all.size(); ++s) {
-      const Again& way = ways[all[s].again];
+      const Again& way = ways_[all[s].again];
       of.stages.push_back(way.stage);
       of.offload.push_back(all[s].offload);
       of.blocks.insert(of.blocks.end(), way.blocks[s].begin(), way.blocks[s].end());
     }
     if (!of.any()) of.except_last = false;
     return of;
-  };
-  const std::optional<Nanoseconds> norm =
-      norm_time(problem.layers, problem.norm, choice.partition, placement, problem.cluster);
-  const Schedule rows = compute_only(choice);
-  const auto found =
-      fastest_fitting({.compute_only = rows,
-                       .placement = placement,
-                       .counts = counts,
-                       .costs_of =
-                           [&](const Alternatives& chosen) {
-                             Recomputed of = recomputed(chosen);
-                             of.blocks.clear();  // are in the costs put together
-                             StageCosts costs =
-                                 with_recomputation(put_together(ways, uses_in(chosen)), of,
-                                                    placement, problem.cluster);
-                             costs.norm = norm;
-                             return costs;
-                           },
-                       .memory_limit = allocated_limit(problem),
-                       .missing_on_hosts =
-                           [&](const Schedule& lowered, const StageCosts& costs) {
-                             return missing_on_hosts(lowered, costs, placement, problem.cluster);
-                           }});
-  if (!found) return std::nullopt;
-  choice.recomputed = recomputed(found->alternatives);
-  if (!choice.recomputed.offloads()) return std::nullopt;  // the search has found it
-  return fitting(problem, std::move(choice));
+  }
+  StageCosts costs_of(const Alternatives& chosen) const {
+    Recomputed of = recomputed(chosen);
+    of.blocks.clear();  // are in the costs put together
+    StageCosts costs = with_recomputation(put_together(ways_, uses_in(chosen)), of,
+                                          choice_.placement, problem_.cluster);
+    costs.norm = norm_;
+    return costs;
+  }
+
+  const Problem& problem_;
+  const Choice& choice_;
+  std::vector<Again> ways_;
+  std::optional<Nanoseconds> norm_;
+  Schedule rows_;
+  std::vector<std::vector<StageUse>> uses_;
+};
+
+/// Adds the plan that `choice` becomes, or what hosts lack for it.
+void add_plan(const Problem& problem, const Choice& choice, Offloading& found) {
+  const OffloadingStages stages(problem, choice);
+  if (auto fits_hosts = stages.fastest(/*hosts_limited=*/true)) {
+    if (auto priced = fitting(problem, *std::move(fits_hosts)))
+      found.plans.push_back(*std::move(priced));
+    return;
+  }
+  if (!problem.cluster.host_memory) return;
+  const std::optional<Choice> fits_devices = stages.fastest(/*hosts_limited=*/false);
+  if (!fits_devices) return;
+  const std::optional<HostLack> lack = stages.lack_of(*fits_devices);
+  if (!lack || (found.lack && found.lack->lacking() <= lack->lacking())) return;
+  found.lack = lack, found.lacking_plan = name_of(*fits_devices);
 }
 
 }  // namespace
 
-Bytes missing_on_hosts(const Schedule& lowered, const StageCosts& costs, const Placement& placement,
-                       const Cluster& cluster) {
-  Bytes missing{0};
-  if (!cluster.host_memory) return missing;
-  const std::vector<Bytes> away = host_peak_memory(lowered, costs, placement);
-  const std::size_t size = cluster.devices_per_node > 0
-                               ? cluster.devices_per_node
-                               : std::max<std::size_t>(1, cluster.devices());
-  std::vector<Bytes> of_node(cluster.devices() / size + 1, Bytes{0});
-  for (std::size_t r = 0; r < away.size(); ++r)
-    of_node[placement.device(RankId{r}).index() / size] += away[r];
-  for (const Bytes bytes : of_node) missing += std::max(Bytes{0}, bytes - *cluster.host_memory);
-  return missing;
-}
-
-Answer offloading_plans(const Problem& problem, const SearchOptions& options,
-                        const SearchFunction& search) {
+Offloading offloading_plans(const Problem& problem, const SearchOptions& options,
+                            const SearchFunction& search) {
   const bool linked = std::ranges::any_of(problem.device_of_rank, [&](DeviceId device) {
     return problem.cluster.kind(device).host_link.has_value();
   });
@@ -199,19 +236,17 @@ Answer offloading_plans(const Problem& problem, const SearchOptions& options,
                             Bytes{std::numeric_limits<std::int64_t>::max() / 4});
   SearchOptions quiet = options;
   quiet.progress = {}, quiet.after_step = {}, quiet.times = {}, quiet.certificate = false;
-  Answer found = search(roomy, quiet);
+  Offloading found{search(roomy, quiet)};
   if (found.bound)
     found.bound->memory_limit = problem.memory_limit, found.bound->recompute = problem.recompute;
-  for (const Priced& plan : std::exchange(found.plans, {})) {
-    if (plan.spec.slices > 1) continue;
-    auto priced = offloading(problem, plan);
-    if (priced) found.plans.push_back(*std::move(priced));
-  }
+  for (const Priced& plan : std::exchange(found.plans, {}))
+    if (plan.spec.slices == 1) add_plan(problem, plan, found);
+  if (!found.plans.empty()) found.lack.reset();
   std::ranges::stable_sort(found.plans, {}, &Priced::estimate);
   return found;
 }
 
-void add_offloading_plans(Answer offloading, Answer& answer) {
+void add_offloading_plans(Offloading offloading, Answer& answer) {
   if (offloading.plans.empty()) return;
   for (Priced& plan : offloading.plans) {
     answer.plans.push_back(plan);

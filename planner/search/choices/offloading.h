@@ -2,28 +2,33 @@
 //
 // The problem is searched as if devices had room for everything; for the best plans then found,
 // each stage keeps what it saves, computes some or all of it again, and offloads nothing, half or
-// all of what is then kept, as is
-// fastest together where memory is limited (fastest_fitting). No such plan is faster than the bound
-// of devices with room for everything, where nothing is computed again.
+// all of what is then kept, as is fastest together where memory is limited (fastest_fitting). No
+// such plan is faster than the bound of devices with room for everything, where nothing is computed
+// again.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "planner/ir/result/host_lack.h"
 #include "planner/search/problem.h"
 
 namespace pfeife {
 
-/// The plans that fit devices and hosts, the fastest first, and the bound. Errors: ConfigError
-/// where no device has a host_link.
-Answer offloading_plans(const Problem& problem, const SearchOptions& options,
-                        const SearchFunction& search);
+/// The plans that fit devices and hosts, the fastest first, and the bound.
+struct Offloading : Answer {
+  /// Where there are none: what a host lacks for the plan that fits the devices and lacks least,
+  /// and the plan's name.
+  std::optional<HostLack> lack;
+  std::string lacking_plan;
+};
+
+/// Errors: ConfigError where no device has a host_link.
+Offloading offloading_plans(const Problem& problem, const SearchOptions& options,
+                            const SearchFunction& search);
 
 /// Adds plans, if there are any, to an answer, whose bound is then theirs and whose proof goes.
-void add_offloading_plans(Answer offloading, Answer& answer);
-
-/// What nodes lack of Cluster::host_memory for what their ranks have on the host, each at its
-/// highest; 0 = it fits.
-Bytes missing_on_hosts(const Schedule& lowered, const StageCosts& costs, const Placement& placement,
-                       const Cluster& cluster);
+void add_offloading_plans(Offloading offloading, Answer& answer);
 
 }  // namespace pfeife

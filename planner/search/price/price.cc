@@ -1,6 +1,8 @@
 #include "planner/search/price/price.h"
 
 #include "planner/cost/allocator/played_ranks.h"
+#include "planner/cost/estimate/memory.h"
+#include "planner/ir/result/host_lack.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {
@@ -61,11 +63,20 @@ Priced price(const Problem& problem, Choice choice) {
   return price(problem, std::move(choice), fit);
 }
 
+/// Hosts are too small for what the plan offloads.
+static bool lacks_on_hosts(const Problem& problem, const Priced& plan) {
+  return plan.recomputed.offloads() &&
+         host_lack(
+             memory_of_hosts(plan.rows->lowered, plan.rows->costs, plan.placement, problem.cluster),
+             problem.cluster.host_memory);
+}
+
 std::optional<Priced> fitting(const Problem& problem, Choice choice) {
   choice.receives = Receives::AsReady;
   bool fit = false;
   Priced plan = price(problem, std::move(choice), fit);
-  return fit ? std::optional(std::move(plan)) : std::nullopt;
+  if (!fit || lacks_on_hosts(problem, plan)) return std::nullopt;
+  return plan;
 }
 
 }  // namespace pfeife

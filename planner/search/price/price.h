@@ -18,7 +18,7 @@ std::vector<Bytes> must_fit(const Problem& problem, const Choice& choice, const 
 /// The same of a plan.
 std::vector<Bytes> must_fit(const Problem& problem, const Priced& plan);
 
-/// The price of the choice if it fits the problem's devices.
+/// The price of the choice if it fits the problem's devices and hosts.
 std::optional<Priced> fitting(const Problem& problem, Choice choice);
 
 /// `choice` with prices that are known.
