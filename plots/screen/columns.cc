@@ -46,6 +46,14 @@ std::string reserved(const TableFacts& facts, const CaseRecord&, const PlanRecor
   return "+" + facts.memory.lack_text(plan.must_fit()[*rank] - plan.memory_limit[*rank]) + " !";
 }
 
+/// The fullest host.
+std::string host(const TableFacts& facts, const CaseRecord&, const PlanRecord& plan) {
+  if (plan.host_memory.empty()) return "";
+  if (const auto lack = host_lack(plan.host_memory, plan.host_limit))
+    return "+" + facts.memory.lack_text(lack->lacking()) + " !";
+  return facts.memory.text(std::ranges::max(plan.host_memory));
+}
+
 /// One figure a rank, of those that lack memory what they lack; of more ranks than `most` the least
 /// and the most.
 std::string each_device(const TableFacts& facts, const PlanRecord& plan, std::size_t most) {
@@ -133,6 +141,7 @@ const std::array kColumns{
            }},
     Column{"peak", "peak", peak},
     Column{"reserved", "reserved", reserved},
+    Column{"host", "host", host},
     Column{"gap", "gap",
            [](Facts, Record r, Plan p) {
              return gap_of(r, p) ? gap_text(*gap_of(r, p)) : std::string();
@@ -177,10 +186,10 @@ const std::array kColumns{
     Column{"communicators", "communicators", term_text<&MemoryContents::communicators>}};
 
 /// Columns in the table's unit of memory.
-constexpr std::array kInMemoryUnit{"peak",       "reserved",      "limit",         "devices",
-                                   "parameters", "gradients",     "optimizer",     "saved",
-                                   "copies",     "buffers",       "temporary",     "segments",
-                                   "context",    "communicators", "reference_peak"};
+constexpr std::array kInMemoryUnit{"peak",     "reserved",   "host",          "limit",
+                                   "devices",  "parameters", "gradients",     "optimizer",
+                                   "saved",    "copies",     "buffers",       "temporary",
+                                   "segments", "context",    "communicators", "reference_peak"};
 
 /// Decimals that give the smallest of the figures so many digits, and no figure more than eight.
 int decimals_for(double least, double most, int digits) {
@@ -205,7 +214,7 @@ std::vector<std::string> usual_columns(std::span<const CaseRecord> cases) {
   std::vector<std::string> names{"step"};
   if (beside) names.insert(names.end(), {"measure", "error"});
   names.insert(names.end(),
-               {"p95", "samples", "latency", "vs", "bubble", "peak", "reserved", "gap"});
+               {"p95", "samples", "latency", "vs", "bubble", "peak", "reserved", "host", "gap"});
   return names;
 }
 

@@ -123,11 +123,16 @@ TEST_F(HandMade, HostsThatAreTooSmallAreNamedWithWhatTheyLack) {
   EXPECT_THAT(outcome.err, ::testing::HasSubstr("raise host_memory in the cluster file"));
   outcome = config("own.yaml", "host_memory: 40 GB, devices_per_node: 1", searched);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(result("out", "planned", "host_memory_bytes_of_host"),
+            "40000000000 30000000000 0 0 0 0 0 0");
+  EXPECT_THAT(outcome.out, ::testing::ContainsRegex("host GiB"));
+  EXPECT_THAT(outcome.out, ::testing::ContainsRegex("1f1b[^\n]* 37[.]3\n"));
   const std::string given =
       "plan: {file: 'out/devices=4,microbatches=4/planned/plan.yaml', reserve: 60 GiB}\n";
   outcome = config("given.yaml", "host_memory: 69 GB", given);
   EXPECT_EQ(outcome.code, 3) << outcome.out;
   EXPECT_THAT(outcome.err, ::testing::HasSubstr("the plan does not fit: " + lack));
+  EXPECT_THAT(outcome.out, ::testing::HasSubstr("+0.9 !"));
   EXPECT_EQ(result("out", "planned", "feasible"), "0");
   EXPECT_EQ(config("enough.yaml", "host_memory: 70 GB", given).code, 0);
 }

@@ -124,6 +124,16 @@ TEST(Results, CsvHasTheColumnsOfTheContractAndEmptyFieldsForWhatIsNotThere) {
             "0,0.000,0,,,,,,,,,,,,,,,,,,,,\n");
 }
 
+TEST(Results, CsvHasTheMemoryOfHostsWhereAPlanOffloads) {
+  CaseRecord record = example_record();
+  EXPECT_THAT(results_csv({record}), ::testing::Not(HasSubstr("host_memory")));
+  record.plans[0].host_memory = {Bytes{70}, Bytes{0}}, record.plans[0].host_limit = Bytes{80};
+  const std::string csv = results_csv({record});
+  EXPECT_THAT(csv, HasSubstr(",communicators_bytes_of_rank,host_memory_bytes_of_host\n"));
+  EXPECT_THAT(csv, HasSubstr(",0 0,70 0\n"));
+  EXPECT_EQ(case_from_json(to_json(record)), record);
+}
+
 TEST(Results, ACaseReadsBackFromItsJsonToTheNanosecond) {
   EXPECT_EQ(case_from_json(to_json(example_record())), example_record());
 }

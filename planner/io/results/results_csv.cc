@@ -79,6 +79,16 @@ std::vector<std::string> swept_keys(const std::vector<CaseRecord>& cases) {
   return keys;
 }
 
+/// After the others, where a plan offloads.
+constexpr const char* kHostColumn = "host_memory_bytes_of_host";
+
+bool offloads(const std::vector<CaseRecord>& cases) {
+  return std::ranges::any_of(cases, [](const CaseRecord& record) {
+    return std::ranges::any_of(record.plans,
+                               [](const PlanRecord& plan) { return !plan.host_memory.empty(); });
+  });
+}
+
 std::string value_of(const CaseRecord& record, const std::string& key) {
   const auto found = std::ranges::find(record.swept, key, &SweptKey::key);
   return found == record.swept.end() ? "" : found->value;
@@ -88,6 +98,7 @@ std::string value_of(const CaseRecord& record, const std::string& key) {
 
 std::string results_csv(const std::vector<CaseRecord>& cases) {
   const std::vector<std::string> swept = swept_keys(cases);
+  const bool offloading = offloads(cases);
   std::string text;
   const auto add = [&](const std::string& cell) { text += cell + ","; };
   const auto end_line = [&] { text.back() = '\n'; };
@@ -99,6 +110,7 @@ std::string results_csv(const std::vector<CaseRecord>& cases) {
     for (const std::string& key : swept) add(cell(key));
   });
   each_cell({}, [&](const std::string& name, const std::string&) { add(name); });
+  if (offloading) add(kHostColumn);
   end_line();
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans) {
@@ -110,6 +122,7 @@ std::string results_csv(const std::vector<CaseRecord>& cases) {
         for (const std::string& key : swept) add(cell(value_of(record, key)));
       });
       each_cell(plan.figures, [&](const std::string&, const std::string& text) { add(text); });
+      if (offloading) add(cell(plan.host_memory));
       end_line();
     }
   return text;
