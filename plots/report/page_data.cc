@@ -71,6 +71,17 @@ std::string cuts_text(const PlanRecord& plan) {
   return text;
 }
 
+/// "host 0: 65.2 GiB, host 2: 12 GiB; limit 64.3 GiB": what is offloaded.
+std::string hosts_text(const PlanRecord& plan) {
+  std::string text;
+  for (std::size_t host = 0; host < plan.host_memory.size(); ++host)
+    if (plan.host_memory[host] > Bytes{0})
+      text += (text.empty() ? "host " : ", host ") + std::to_string(host) + ": " +
+              to_string(plan.host_memory[host]);
+  if (!text.empty() && plan.host_limit) text += "; limit " + to_string(*plan.host_limit);
+  return text;
+}
+
 std::string plan_json(const CaseRecord& record, const PlanRecord& plan) {
   const ResultRow& row = plan.row;
   Json json('{');
@@ -105,6 +116,7 @@ std::string plan_json(const CaseRecord& record, const PlanRecord& plan) {
              return "[" + to_string(stage.rank) + "," + std::to_string(stage.forward.count()) +
                     "," + std::to_string(stage.backward.count()) + "]";
            }));
+  json.say("hosts", hosts_text(plan));
   if (plan.measured) json.say("failure", plan.measured->failure);
   return json.text();
 }

@@ -150,6 +150,16 @@ TEST(PageData, PlansHaveTheirFiguresOfOneEngine) {
   EXPECT_EQ(data["cases"][1]["plans"][3]["reason"], "no cuts fit");
 }
 
+TEST(PageData, PlansHaveWhatTheyOffloadToHosts) {
+  ReportInput input;
+  input.cases = {mixed_case()};
+  input.cases[0].plans[0].host_memory = {3 * kGiB, Bytes{0}, kGiB};
+  input.cases[0].plans[0].host_limit = 2 * kGiB;
+  const json data = json::parse(plots::page_data(input));
+  EXPECT_EQ(data["cases"][0]["plans"][0]["hosts"], "host 0: 3 GiB, host 2: 1 GiB; limit 2 GiB");
+  EXPECT_FALSE(data["cases"][0]["plans"][1].contains("hosts"));
+}
+
 // Seven causes of a rank's step add up to it; eight terms of memory to its peak.
 TEST(PageData, PartsHaveAsManyNamesAsFigures) {
   const json data = json::parse(plots::page_data(example_report()));

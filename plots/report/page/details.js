@@ -47,7 +47,7 @@ function planDetails(plan) {
   const term = (name, ...content) => content.every(part => part == null || part === "") ? null : [el("dt", {}, name), el("dd", {}, content)];
   const times = ["estimated", "simulated", "measured"].filter(engine => plan[engine] !== undefined).map(engine => engine + " " + timeText(plan[engine])).join(", ");
   return [
-    el("dl", {}, term("schedule", plan.schedule), term("times", times), term("utilization", plan.utilization ? percentText(plan.utilization) : ""), term("cuts", plan.cuts),
+    el("dl", {}, term("schedule", plan.schedule), term("times", times), term("utilization", plan.utilization ? percentText(plan.utilization) : ""), term("cuts", plan.cuts), term("offloaded", plan.hosts),
       term("not possible", plan.time ? "" : plan.reason), term("not measured", plan.failure)),
     ranksTable(plan),
   ];
