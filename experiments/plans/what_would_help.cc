@@ -19,9 +19,7 @@ std::string lacking_bytes(const Infeasible& infeasible) {
 std::string offloading_shortage(const Offloading& offloading) {
   if (!offloading.lack) return ". With plan.offload: auto, devices lack memory, too";
   return ". With plan.offload: auto, " + offloading.lacking_plan + " fits the devices, but " +
-         to_string(*offloading.lack) +
-         ": raise host_memory in the cluster file if hosts have more, or use more hosts "
-         "(devices_per_node)";
+         to_string(*offloading.lack);
 }
 
 /// The devices of the case's ranks, then the others; those that the config names are all there are.

@@ -109,6 +109,7 @@ TEST_F(HandMade, HostsThatAreTooSmallAreNamedWithWhatTheyLack) {
       "cases: {devices: 4, microbatches: 4}\n"
       "plan: {families: 1f1b, stages_per_rank: 1, offload: auto, recompute: none, reserve: 60 "
       "GiB}\n";
+  const std::string remedy = "raise host_memory in the cluster file";
   const std::string lack =
       "host 0 needs 65.19 GiB for what its devices offload and has 64.26 GiB (host_memory of the "
       "cluster), so it lacks";
@@ -120,7 +121,7 @@ TEST_F(HandMade, HostsThatAreTooSmallAreNamedWithWhatTheyLack) {
         "auto, 1f1b, prefetch=0, offload=1 1 0 0 fits the devices, but " +
             lack})
     EXPECT_THAT(outcome.err, ::testing::HasSubstr(said));
-  EXPECT_THAT(outcome.err, ::testing::HasSubstr("raise host_memory in the cluster file"));
+  EXPECT_THAT(outcome.err, ::testing::HasSubstr(remedy));
   outcome = config("own.yaml", "host_memory: 40 GB, devices_per_node: 1", searched);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(result("out", "planned", "host_memory_bytes_of_host"),
@@ -132,6 +133,7 @@ TEST_F(HandMade, HostsThatAreTooSmallAreNamedWithWhatTheyLack) {
   outcome = config("given.yaml", "host_memory: 69 GB", given);
   EXPECT_EQ(outcome.code, 3) << outcome.out;
   EXPECT_THAT(outcome.err, ::testing::HasSubstr("the plan does not fit: " + lack));
+  EXPECT_THAT(outcome.err, ::testing::HasSubstr(remedy));
   EXPECT_THAT(outcome.out, ::testing::HasSubstr("+0.9 !"));
   EXPECT_EQ(result("out", "planned", "feasible"), "0");
   EXPECT_EQ(config("enough.yaml", "host_memory: 70 GB", given).code, 0);

@@ -15,7 +15,9 @@ std::optional<HostLack> host_lack(const std::vector<Bytes>& host_memory,
 std::string to_string(const HostLack& lack) {
   return "host " + std::to_string(lack.host) + " needs " + to_string(lack.needed) +
          " for what its devices offload and has " + to_string(lack.available) +
-         " (host_memory of the cluster), so it lacks " + to_string(lack.lacking());
+         " (host_memory of the cluster), so it lacks " + to_string(lack.lacking()) +
+         ": raise host_memory in the cluster file if hosts have more, use more hosts "
+         "(devices_per_node), or offload less";
 }
 
 }  // namespace pfeife

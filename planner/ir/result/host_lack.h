@@ -24,7 +24,7 @@ std::optional<HostLack> host_lack(const std::vector<Bytes>& host_memory,
                                   const std::optional<Bytes>& limit);
 
 /// "host 0 needs 3 GiB for what its devices offload and has 2 GiB (host_memory of the cluster), so
-/// it lacks 1 GiB".
+/// it lacks 1 GiB: ..." and what to do.
 std::string to_string(const HostLack& lack);
 
 }  // namespace pfeife
