@@ -8,7 +8,7 @@ results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
 export PYTHONDONTWRITEBYTECODE=1
 python3 "$studies/paper_tables/paper_tables.py" table4 --check --program "$program" --out "$results/paper_tables"
-python3 "$studies/paper_tables/more_figures.py" --check
+python3 "$studies/paper_tables/more_figures.py" --check --program "$program"
 python3 "$studies/schedule_tables/torchgpipe.py" "U-Net(5 64)" --check --program "$program" --out "$results/schedule_tables"
 # Equal stages, forward f, backward b, no transfer time: GPipe that recomputes all but the last microbatch while gradients are awaited takes
 # (m + n - 1) f + n b + (m - 1)(f + b) on n devices; with one microbatch, which is recomputed once on the way, (n + 1) f + n b.

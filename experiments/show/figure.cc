@@ -351,7 +351,7 @@ DrawnFigure draw_phase(const FigureTable& table, const FigureSettings& settings,
   if (const std::string left = selection.what_is_left(); !left.empty())
     figure.sentences.push_back(left);
   diagram.notes = figure.sentences;
-  diagram.notes.push_back("percents: how much longer the next family takes");
+  diagram.text_note = "percents: how much longer the next family takes";
   figure.svg = phase_svg(diagram, style);
   return figure;
 }

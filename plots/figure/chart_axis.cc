@@ -82,6 +82,13 @@ KeyAxis KeyAxis::of_numbers(std::vector<double> values) {
     axis.logarithmic_ = axis.logarithmic_ && values[i] >= 1.25 * values[i - 1];
   axis.low_ = axis.position(values.front());
   axis.high_ = axis.position(values.back());
+  constexpr std::size_t kMostTicks = 24;
+  if (values.size() > kMostTicks && !axis.logarithmic_) {
+    const int decimals = tick_decimals(tick_step(values.back() - values.front()));
+    for (const double value : linear_ticks(values.front(), values.back()))
+      axis.ticks_.push_back({value, fixed(value, decimals)});
+    return axis;
+  }
   for (const double value : values) axis.ticks_.push_back({value, shortest(value)});
   return axis;
 }

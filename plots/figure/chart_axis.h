@@ -39,7 +39,8 @@ class KeyAxis {
   static KeyAxis of_words(std::vector<std::string> words);
 
   double share(double x) const;
-  /// One for every value; who draws leaves out what has no room.
+  /// One for every value, of more than two dozen linear ones at round numbers; who draws leaves out
+  /// what has no room.
   const std::vector<AxisTick>& ticks() const { return ticks_; }
 
  private:

@@ -9,11 +9,13 @@ using namespace plots;
 
 constexpr double kPale = 0.62;  ///< share of paper in a cell's ground
 
-void draw_phase_panel(Svg& svg, const PhaseDiagram& diagram, const PhasePanel& panel,
+/// Returns whether a cell had room for its text.
+bool draw_phase_panel(Svg& svg, const PhaseDiagram& diagram, const PhasePanel& panel,
                       const PanelRoom& room, const FigureStyle& style) {
   const double wide = (room.right - room.left) / static_cast<double>(diagram.x_words.size());
   const double high = (room.bottom - room.top) / static_cast<double>(diagram.y_words.size());
   const double radius = std::min(0.3 * style.font, 0.2 * high);
+  bool has_texts = false;
   for (std::size_t y = 0; y < diagram.y_words.size(); ++y) {
     const double bottom = room.bottom - static_cast<double>(y) * high;
     svg.text(room.left - 5, bottom - high / 2 + 0.36 * style.font, diagram.y_words[y],
@@ -31,6 +33,7 @@ void draw_phase_panel(Svg& svg, const PhaseDiagram& diagram, const PhasePanel& p
       if (empty) continue;
       const bool text_fits = text_width(cell.text, style.font) + 4 * radius + 6 <= wide &&
                              high >= 1.2 * style.font && !cell.text.empty();
+      has_texts = has_texts || text_fits;
       const double middle = bottom - high / 2;
       const double text_room = text_fits ? text_width(cell.text, style.font) * 0.9 + 4 : 0;
       draw_mark(svg, cell.look, left + (wide - text_room) / 2 - (text_fits ? radius : 0), middle,
@@ -46,6 +49,7 @@ void draw_phase_panel(Svg& svg, const PhaseDiagram& diagram, const PhasePanel& p
              {.size = style.font, .anchor = Anchor::Middle});
   svg.text((room.left + room.right) / 2, room.top - 0.5 * style.font, panel.title,
            {.size = style.font, .anchor = Anchor::Middle});
+  return has_texts;
 }
 
 }  // namespace
@@ -88,10 +92,12 @@ std::string phase_svg(const PhaseDiagram& diagram, const FigureStyle& style) {
     height = std::max(2 * style.font, (style.height - y - feet) / std::max(1.0, rows) -
                                           margins.top - margins.bottom);
   const auto rooms = panel_rooms(diagram.panels.size(), left, right, y, height, margins, style);
+  bool has_texts = false;
   for (std::size_t i = 0; i < rooms.size(); ++i)
-    draw_phase_panel(svg, diagram, diagram.panels[i], rooms[i], style);
-  y = draw_frame_words(svg, {diagram.x_title, diagram.y_title, diagram.notes}, rooms, margins, y,
-                       style);
+    has_texts = draw_phase_panel(svg, diagram, diagram.panels[i], rooms[i], style) || has_texts;
+  std::vector<std::string> notes = diagram.notes;
+  if (has_texts && !diagram.text_note.empty()) notes.push_back(diagram.text_note);
+  y = draw_frame_words(svg, {diagram.x_title, diagram.y_title, notes}, rooms, margins, y, style);
   return svg.document(style.width, std::max<double>(style.height, y + edge),
                       diagram.title.empty()
                           ? "the fastest over " + diagram.x_title + " and " + diagram.y_title

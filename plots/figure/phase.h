@@ -22,6 +22,7 @@ struct PhaseDiagram {
   std::vector<std::string> x_words = {}, y_words = {};
   std::vector<PhasePanel> panels = {};
   std::vector<std::string> notes = {};
+  std::string text_note = {};  ///< what the texts of the cells are, where one has room
 };
 
 /// An SVG document: a cell has the winner's colour, pale, and its mark.

@@ -79,6 +79,10 @@ TEST(SweepFigures, APhaseDiagramCountsTheCellsOfTheFastestThatFits) {
   const DrawnFigure figure =
       draw_figure(results(), settings("{kind: phase, x: microbatches, y: devices}"));
   EXPECT_EQ(figure.sentences.at(0), "fastest that fits: zb_greedy in 3 cells");
+  EXPECT_THAT(figure.svg, HasSubstr("percents: how much longer the next family takes"));
+  const DrawnFigure narrow =
+      draw_figure(results(), settings("{kind: phase, x: microbatches, y: devices, width: 200px}"));
+  EXPECT_THAT(narrow.svg, Not(HasSubstr("percents"))) << "no cell has room for any";
 }
 
 std::string refusal(const std::string& yaml) {

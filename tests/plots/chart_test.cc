@@ -88,6 +88,22 @@ TEST(ValueAxis, BeginsAtZeroOnlyIfItsValuesAreFarApart) {
   EXPECT_GT(plots::value_axis(std::vector<double>{28, 31, 32}).low, 20);
 }
 
+TEST(KeyAxis, TwoDozenValuesHaveATickEachAndMoreHaveRoundOnes) {
+  std::vector<double> values;
+  const auto texts = [&] {
+    std::vector<std::string> found;
+    const auto axis = plots::KeyAxis::of_numbers(values);
+    for (const plots::AxisTick& tick : axis.ticks()) found.push_back(tick.text);
+    return found;
+  };
+  for (int i = 180; i < 204; ++i) values.push_back(i);
+  EXPECT_EQ(texts().size(), 24u);
+  for (int i = 204; i < 300; ++i) values.push_back(i);
+  EXPECT_THAT(texts(), ::testing::ElementsAre("180", "200", "220", "240", "260", "280"));
+  for (double& value : values) value /= 100;
+  EXPECT_THAT(texts(), ::testing::ElementsAre("1.8", "2.0", "2.2", "2.4", "2.6", "2.8"));
+}
+
 TEST(KeyAxis, PowersOfTwoAreEquallyFarApart) {
   const auto axis = plots::KeyAxis::of_numbers({8, 16, 32, 64});
   EXPECT_NEAR(axis.share(16), 1.0 / 3, 1e-9);

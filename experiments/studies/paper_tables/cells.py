@@ -1,8 +1,6 @@
 """What this project's engines say to each cell of the paper's tables and figures."""
 import csv
 
-from chart import Line, bar_chart, line_chart
-from dependency_picture import picture
 from runs import HERE, Calibration, Runs
 
 # What is fitted to what: fixed before anything is scored.
@@ -237,17 +235,13 @@ def figure5(runs: Runs, table: Table) -> None:
     table.calibration(k)
     plans = runs.cases("figure5.yaml", "figure5", [f"baselines=[{entries}]", *k.settings(), "plan_with=published"])
     published = {2: (("238", "245"), "498.7"), 3: (("238",), "629.4"), 4: (("225", "229"), "789.8")}
-    lines = []
     for n, (cuts, ms) in published.items():
-        points = [(cut, plan["without_optimizer_ms"]) for cut in FIGURE5_CUTS
-                  if (plan := plans[(2, n), f"cut_{cut}"])["without_optimizer_ms"]]
-        best = min(points, key=lambda point: point[1])
-        lines.append(Line(f"{n} microbatches", points, [(*best, f"{best[0]}: {best[1]:.0f} ms")]))
+        best = min(((cut, plans[(2, n), f"cut_{cut}"]["without_optimizer_ms"]) for cut in FIGURE5_CUTS), key=lambda point: point[1])
         table.add("figure 5", "ViT-g/14, 2 of RTX 3090", f"{n} microbatches, cut", "Pfeife", "operator", cuts[0], best[0], k.origin,
                   note="or " + cuts[1] if len(cuts) > 1 else "")
         table.add("figure 5", "ViT-g/14, 2 of RTX 3090", f"{n} microbatches, time", "Pfeife", "ms", ms, best[1], k.origin, "fitted" if n == 2 else "scored")
-    (HERE / "figures/figure5.svg").write_text(line_chart(
-        "ViT-g/14 on two RTX 3090s: step over the place of the cut (estimated)", "operator that the cut lies after", "ms", lines))
+    runs.draw(runs.out / "figure5", runs.drawings / "figure5.svg",
+              ["--x", "cuts", "--y", "without_optimizer_ms", "--facet", "microbatches", "--where", "family=looped", "--no-title"])
 
 
 FIGURE6_PLANS = {"even": "even", "uneven": "uneven", "even_prefetch": "even, prefetch", "uneven_prefetch": "uneven, prefetch"}
@@ -255,34 +249,30 @@ FIGURE6_PLANS = {"even": "even", "uneven": "uneven", "even_prefetch": "even, pre
 
 def figure6(runs: Runs, table: Table) -> None:
     """Estimated beside simulated. The paper's image has axes without figures, so there is nothing to score but the order."""
-    panels = []
     for devices, microbatches in ((2, 4), (4, 8)):
         entries = ", ".join(f"{{name: {name}, family: looped, cuts: {'reference' if name.startswith('uneven') else 'equal_time'}, stages_per_rank: 1, "
                             f"loop_batch: {microbatches}, prefetch: {(devices - 1) if name.endswith('prefetch') else 0}}}" for name in FIGURE6_PLANS)
         plans = runs.cases("figure6.yaml", f"figure6_{devices}", [
             f"cases={{devices: [{devices}], microbatches: [{microbatches}]}}", f"baselines=[{entries}]"])
-        bars = []
         for name, words in FIGURE6_PLANS.items():
             plan = plans[(devices, microbatches), name]
-            bars.append((words, [plan["estimate_ms"], plan["simulate_ms"]]))
             for engine in ("estimate", "simulate"):
                 table.add("figure 6", f"ViT-g/14, {devices} of RTX 3090", f"{words}, {engine}d", "Pfeife", "ms", "", plan[f"{engine}_ms"], role="no figure")
-        panels.append((f"{devices} devices, {microbatches} microbatches", bars))
-    (HERE / "figures/figure6.svg").write_text(bar_chart("ViT-g/14 on RTX 3090s: cuts and prefetch", "ms", panels, ["estimated", "simulated"]))
 
 
 def figures(runs: Runs, table: Table, overhead: Calibration) -> None:
-    """Figures 2, 4, 6, 7 and 8: times, and the plans on one time axis as figures/*.svg."""
+    """Figures 2, 4, 5, 6, 7 and 8: times, and plans on one time axis as figures/*.svg."""
     def case_of(name):
         return next(path for path in (runs.out / name).iterdir() if path.is_dir())
 
     def draw(number, name):
-        (HERE / f"figures/figure{number}.svg").write_text((case_of(name) / "plans.svg").read_text())
+        (runs.drawings / f"figure{number}.svg").write_text((case_of(name) / "plans.svg").read_text())
 
     plans = runs.cases("figure2.yaml", "figure2", [])
     table.add("figure 2", "example", "all forwards first", "Pfeife", "ms", "122", plans[(2, 2), "planned"]["estimate_ms"])
-    (HERE / "figures/figure2.svg").write_text(picture(case_of("figure2") / "planned/trace.json", "Figure 2: two stages, two microbatches, all forwards first (estimated)"))
+    runs.draw_timeline(case_of("figure2") / "planned", runs.drawings / "figure2.svg", "Figure 2: two stages, two microbatches, all forwards first")
     figure6(runs, table)
+    draw(6, "figure6_4")
     plans = runs.cases("figure4.yaml", "figure4", [])
     for name, paper_ms in (("5-5-5", 75), ("7-4-4", 73), ("6-5-4", 72), ("6-5-4_prefetch_1", 69)):
         table.add("figure 4", "example", name, "Pfeife", "ms", str(paper_ms), plans[(3, 3), name]["estimate_ms"])

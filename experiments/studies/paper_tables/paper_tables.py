@@ -70,7 +70,7 @@ def main() -> int:
     names = options.tables or every
     if unknown := set(names) - set(every):
         parser.error(f"unknown table {unknown.pop()}; use {', '.join(every)}")
-    rows = compute(names, Runs(options.program, options.out))
+    rows = compute(names, Runs(options.program, options.out, *([options.out] if options.check else [])))
     file = HERE / "tables.csv"
     known = list(csv.DictReader(open(file))) if file.is_file() else []
     fitted = {(row["table"], row["group"]) for row in rows if row["table"] == "calibration"}

@@ -25,18 +25,28 @@ class Calibration:
 
 
 class Runs:
-    """Results under `out`; what is there already is taken as it is."""
+    """Results under `out`; what is there already is taken as it is. Drawings go to `drawings`."""
 
-    def __init__(self, program: Path, out: Path):
-        self.program, self.out, self.started = program, out, time.monotonic()
+    def __init__(self, program: Path, out: Path, drawings: Path = HERE / "figures"):
+        self.program, self.out, self.drawings, self.started = program, out, drawings, time.monotonic()
 
     def say(self, text: str) -> None:
         print(f"{time.monotonic() - self.started:6.0f} s  {text}", file=sys.stderr, flush=True)
 
     def call(self, config: str, arguments: list[str], settings: list[str]) -> str:
-        command = [str(self.program), str(HERE / config), *arguments]
-        for setting in settings:
-            command += ["--set", setting]
+        return self.run([str(HERE / config), *arguments, *(word for setting in settings for word in ("--set", setting))])
+
+    def draw(self, results: Path, svg: Path, arguments: list[str]) -> None:
+        """A figure of results.csv; arguments: options of `pfeife-exp figure`."""
+        self.run(["figure", str(results), *arguments, "--out", str(svg)])
+
+    def draw_timeline(self, plan: Path, svg: Path, title: str) -> None:
+        """An estimated step with its critical path."""
+        self.run(["draw", str(plan), "--engine", "estimated", "--svg", str(svg), "--width", "900px", "--title", title],
+                 self.program.parents[1] / "planner/pfeife-schedule")
+
+    def run(self, arguments: list[str], program: Path | None = None) -> str:
+        command = [str(program or self.program), *arguments]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode not in (0, 3):  # 3: no plan fits, which is a result
             sys.exit(f"paper_tables: {' '.join(command)}\n{done.stderr}")
