@@ -149,7 +149,7 @@ std::string path_commands(std::string_view data) {
 }
 
 std::string latex_text(std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kWords{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kWords{
       {{"\\", "\\textbackslash{}"},
        {"~", "\\textasciitilde{}"},
        {"^", "\\textasciicircum{}"},
@@ -162,6 +162,7 @@ std::string latex_text(std::string_view text) {
        {"_", "\\_"},
        {"{", "\\{"},
        {"}", "\\}"},
+       {"|", "\\textbar{}"},
        {"…", "\\ldots{}"},
        {"–", "--"},
        {"≤", "$\\le$"},
@@ -224,7 +225,7 @@ class PgfWriter {
         "\\pgfpathrectanglecorners{" +
         point(0, 0) + "}{" +
         point(number(attributes.at("width")), number(attributes.at("height"))) +
-        "}\\pgfusepath{use as bounding box}\n";
+        "}\\pgfusepath{use as bounding box}\\pgfsetmiterlimit{4}\n";  // SVG's
     for (const char* of_document : {"width", "height"}) look_.erase(of_document);
   }
 
@@ -283,8 +284,9 @@ class PgfWriter {
       std::string dash;
       for (const double part : numbers(look(own, "stroke-dasharray", "")))
         dash += "{" + length(part) + "}";
-      out_ += color("pfeifestroke", stroke) +
-              "\\pgfsetstrokecolor{pfeifestroke}\\pgfsetlinewidth{" +
+      const bool round = look(own, "stroke-linejoin", "miter") == "round";
+      out_ += color("pfeifestroke", stroke) + "\\pgfsetstrokecolor{pfeifestroke}" +
+              (round ? "\\pgfsetroundjoin" : "\\pgfsetmiterjoin") + "\\pgfsetlinewidth{" +
               length(number(look(own, "stroke-width", "1"))) + "}\\pgfsetdash{" + dash + "}{0bp}";
       use += use.empty() ? "stroke" : ",stroke";
     }
@@ -296,7 +298,8 @@ class PgfWriter {
     const std::string size = length(number(look({}, "font-size", "11")));
     std::string written = latex_text(unescaped(content));
     if (look({}, "font-weight", "") == "bold") written = "\\bfseries " + written;
-    out_ += color("pfeifetext", look({}, "fill", "#000000")) + "\\pgftext[base" +
+    out_ += color("pfeifetext", look({}, "fill", "#000000")) +
+            "\\pgfsetfillopacity{1}\\pgftext[base" +
             (anchor == "start" ? ",left"
              : anchor == "end" ? ",right"
                                : "") +

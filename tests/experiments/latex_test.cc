@@ -1,5 +1,5 @@
-// results.tex: whatever texts a case has, LaTeX reads them as a table. Read here by the few rules
-// that count; by pdflatex where one is installed.
+// What is for LaTeX, which reads it: results.tex, whatever texts a case has, by the few rules that
+// count; that and every kind of figure by pdflatex where one is installed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,8 +9,12 @@
 #include <set>
 #include <sstream>
 
+#include "experiments/show/figure.h"
 #include "experiments/show/table_files.h"
+#include "planner/io/files/yaml_document.h"
+#include "plots/figure/pgf.h"
 #include "plots/screen/columns.h"
+#include "plots/timeline/timeline.h"
 #include "tests/support/scratch_folder.h"
 
 namespace pfeife {
@@ -125,27 +129,98 @@ TEST(Latex, ATableOfAnyTextsIsOneThatLatexReads) {
   }
 }
 
-/// What pdflatex says of a document with that body and the packages that a table needs; "" if it
-/// makes one.
-std::string refusal(const std::string& body) {
+struct Typeset {
+  bool is_document = false;
+  std::string said;
+};
+
+/// What pdflatex makes of `body` in columns 3.3 inches wide. multirow is in a large package of its
+/// own (Debian: texlive-latex-extra); where that is missing, a cell of several rows is its text.
+Typeset typeset(const std::string& body) {
   const ScratchFolder folder;
-  std::ofstream(folder.path() / "table.tex")
-      << "\\documentclass{article}\\usepackage{booktabs,multirow}\\begin{document}\n"
+  std::ofstream(folder.path() / "page.tex")
+      << "\\documentclass[twocolumn]{article}\\usepackage{booktabs,pgf}\n"
+         "\\IfFileExists{multirow.sty}{\\usepackage{multirow}}{\\newcommand\\multirow[3]{##3}}\n"
+         "\\setlength\\columnsep{0.2in}\\setlength\\textwidth{6.8in}\\setlength\\parindent{0pt}\n"
+         "\\begin{document}\n"
       << body << "\\end{document}\n";
   const std::string command = "cd '" + folder.path().string() +
-                              "' && pdflatex -interaction=nonstopmode -halt-on-error table.tex "
+                              "' && pdflatex -interaction=nonstopmode -halt-on-error page.tex "
                               "> said.txt 2>&1";
-  if (std::system(command.c_str()) == 0) return "";
+  const bool is_document = std::system(command.c_str()) == 0;
   std::ostringstream said;
   said << std::ifstream(folder.path() / "said.txt").rdbuf();
-  return said.str().empty() ? "nothing" : said.str();
+  return {is_document, said.str()};
 }
 
-TEST(Latex, PdflatexMakesADocumentOfIt) {
-  if (const std::string why = refusal("Nothing.\n"); !why.empty())
-    GTEST_SKIP() << "no pdflatex with booktabs and multirow here (Debian: texlive-latex-extra): "
-                 << why;
-  EXPECT_EQ(refusal(latex_table(any_cases(3))), "");
+bool has_latex() {
+  return std::system(
+             "command -v pdflatex >/dev/null && kpsewhich booktabs.sty >/dev/null && "
+             "kpsewhich pgf.sty >/dev/null") == 0;
+}
+constexpr const char* kNoLatex =
+    "no pdflatex with booktabs and pgf here (Debian: texlive-latex-base, texlive-pictures)";
+
+TEST(Latex, PdflatexMakesADocumentOfTheTable) {
+  if (!has_latex()) GTEST_SKIP() << kNoLatex;
+  const Typeset page = typeset(latex_table(any_cases(3)));
+  EXPECT_TRUE(page.is_document) << page.said;
+}
+
+/// Sixteen baselines beside a plan on 4 and 8 devices over 8 and 16 microbatches; one does not fit.
+CsvTable sixteen_baselines() {
+  std::string text =
+      "case,plan,family,devices,microbatches,microbatch_size,simulate_ms,samples_per_s,"
+      "lower_bound_ms,reserved_memory_bytes,memory_limit_bytes,feasible\n";
+  for (const int devices : {4, 8})
+    for (const int n : {8, 16})
+      for (int i = 0; i <= 16; ++i) {
+        const std::string name = i == 0 ? "planned" : "family_" + std::to_string(i);
+        const double step = (n + 2.0 * i) * 40 / devices;
+        text += std::to_string(devices) + "x" + std::to_string(n) + "," + name + "," + name + "," +
+                std::to_string(devices) + "," + std::to_string(n) + ",1," + std::to_string(step) +
+                "," + std::to_string(1000 * n / step) + "," +
+                (i == 0 ? std::to_string(step * 0.9) : "") + "," +
+                std::to_string((20LL - i) << 30) + "," + std::to_string(19LL << 30) + "," +
+                (i == 1 ? "0" : "1") + "\n";
+      }
+  return CsvTable::parse({"results.csv", text});
+}
+
+// TeX's own judgement of width: what is half a point wider than the column is an overfull box.
+TEST(Latex, PdflatexSetsEveryKindOfFigureIntoAColumn) {
+  if (!has_latex()) GTEST_SKIP() << kNoLatex;
+  const CsvTable results = sixteen_baselines();
+  std::vector<std::string> drawings;
+  for (const char* kind : {"x: microbatches, y: samples_per_s, facet: devices",
+                           "x: microbatches, y: memory, where: devices=8", "kind: front",
+                           "kind: phase, x: microbatches, y: devices"})
+    for (const char* size :
+         {"column: true", "width: 3.3in, title: 'a_b | 50 % & {more} #1 $ ~^\\ <2 µs>'"})
+      drawings.push_back(
+          draw_figure(results,
+                      read_figure(YamlDocument::parse(std::string("{") + kind + ", " + size + "}",
+                                                      "my.yaml")
+                                      .root()))
+              .svg);
+  Trace step{.ranks = 2};
+  for (const std::int64_t rank : {0, 1})
+    step.events.push_back({.rank = RankId{rank},
+                           .peer = RankId{rank},
+                           .cell = forward(StageId{rank}, MicrobatchId{0}),
+                           .start = Nanoseconds{rank * 1'000'000},
+                           .end = Nanoseconds{(rank + 1) * 1'000'000}});
+  drawings.push_back(timeline_svg(step, column_options()));
+  std::string body;
+  for (const std::string& drawing : drawings) body += plots::pgf_of(drawing) + "\n";
+  const Typeset page = typeset(body);
+  EXPECT_TRUE(page.is_document) << page.said;
+  EXPECT_THAT(page.said, testing::Not(testing::HasSubstr("Overfull")));
+  EXPECT_THAT(page.said, testing::Not(testing::HasSubstr("Missing character")));
+  TimelineOptions wider = column_options();
+  wider.width += 1;
+  EXPECT_THAT(typeset(plots::pgf_of(timeline_svg(step, wider))).said,
+              testing::HasSubstr("Overfull"));
 }
 
 }  // namespace

@@ -135,6 +135,28 @@ TEST(Pgf, HasThePrimitivesOfTheDrawingInPointsFromTheTop) {
   EXPECT_THAT(pgf, HasSubstr("{\\pgfqpoint{144bp}{-72bp}}\\pgfusepath{use as bounding box}"));
 }
 
+// SVG's own: opacity is of one element, corners are mitred up to 4 line widths.
+TEST(Pgf, HasOpacityAndCornersOfEachElementAlone) {
+  plots::Svg svg;
+  svg.rect(0, 0, 8, 8, {0, 0, 0}, " fill-opacity=\"0.5\"")
+      .text(0, 8, "solid | bar", {.size = 12})
+      .path("M0 0L8 8L16 0", " fill=\"none\" stroke=\"#000000\" stroke-linejoin=\"round\"")
+      .path("M0 0L8 8L16 1", " fill=\"none\" stroke=\"#000000\"");
+  const std::string pgf = plots::pgf_of(svg.document(96, 96, "t"));
+  const auto drawn = [](const std::string& join, const std::string& end) {
+    return "\\pgfset" + join +
+           "join\\pgfsetlinewidth{0.75bp}\\pgfsetdash{}{0bp}\\pgfpathmoveto{\\pgfqpoint{0bp}{0bp}}"
+           "\\pgfpathlineto{\\pgfqpoint{6bp}{-6bp}}\\pgfpathlineto{\\pgfqpoint{12bp}{" +
+           end + "}}";
+  };
+  EXPECT_THAT(pgf, HasSubstr(drawn("round", "0bp")));
+  EXPECT_THAT(pgf, HasSubstr(drawn("miter", "-0.75bp")));
+  EXPECT_THAT(pgf.substr(pgf.rfind("opacity", pgf.find("solid"))),
+              testing::StartsWith("opacity{1}"));
+  EXPECT_THAT(pgf, HasSubstr("\\pgfsetmiterlimit{4}"));
+  EXPECT_THAT(pgf, HasSubstr("solid \\textbar{} bar"));
+}
+
 TEST(Pgf, OpensAndClosesEveryScope) {
   const std::string pgf = plots::pgf_of(chart_svg(example(880), {}));
   const auto count = [&](const std::string& word) {
