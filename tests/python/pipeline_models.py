@@ -120,6 +120,17 @@ def images(samples, generator):
     return torch.randn(samples, 1, 4, 4, generator=generator, dtype=torch.float64), torch.randint(3, (samples,), generator=generator)
 
 
+class Labels(nn.Module):
+    """The loss is a mean over labels that count, whose number the module returns."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 3))
+
+    def forward(self, x, y):
+        return {"loss": F.cross_entropy(self.layers(x), y), "loss_weight": (y != -100).sum()}
+
+
 MODELS = {
     "skips": (Skips, skips),
     "tied_gpt": (TinyGPT, tokens),
@@ -127,4 +138,5 @@ MODELS = {
     "dropout_gpt": (lambda: TinyGPT(dropout=0.2), tokens),
     "chain": (Chain, skips),
     "recurrent": (Recurrent, skips),
+    "labels": (Labels, skips),
 }
