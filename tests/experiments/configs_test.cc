@@ -23,6 +23,7 @@ TEST_P(ShippedConfig, RunsReducedAndLeavesEveryFile) {
     GTEST_SKIP() << "measures; tests/measure runs it where pfeife-run is";
   // Enough devices that the models fit.
   const std::map<std::string, std::string> devices{{"llama2_7b", "8"},
+                                                   {"llama_70b_offload", "16"},
                                                    {"offload", "4"},
                                                    {"sdxl_unet", "8"},
                                                    {"zero_bubble", "8"},

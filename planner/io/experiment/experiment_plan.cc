@@ -170,10 +170,8 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
             "`true`: of what is recomputed, [not the last microbatch]"
             "(recomputation.md#all-but-the-last-microbatch)"),
       field("offload", &Wishes::offload, word<bool>({{"none", false}, {"auto", true}}),
-            "`auto`: stages may send half or all of what they save to the host between forward and "
-            "backward, chosen together with recomputation where memory is short, over the "
-            "`host_link` of the [devices](../clusters/README.md). No bound is known of plans "
-            "that offload"),
+            "`auto`: stages may [send what they save to the host](offload.md) between forward and "
+            "backward, chosen together with recomputation where memory is short"),
       field("receives", &Wishes::receives,
             word<Receives>({{"if_needed", Receives::AtNeed}, {"as_ready", Receives::AsReady}}),
             "`if_needed`: a plan that does not fit otherwise takes each message right before it is "
