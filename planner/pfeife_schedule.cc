@@ -132,7 +132,7 @@ int run_generate(const Arguments& arguments) {
   options.add()("prefetch", po::value<std::string>()->value_name("P|p0,p1,..."),
                 "early forwards (1f1b, looped)");
   options.add()("slices", po::value<std::string>(),
-                "pieces of each microbatch's sequence S (seq1f1b, terapipe, slimpipe)");
+                "pieces of each microbatch's sequence S (seq1f1b, terapipe, slimpipe, zb_greedy)");
   add_cost_options(options);
   options.add()("memory", po::value<std::string>()->value_name("K|k0,k1,..."),
                 "microbatches in flight of a rank at most, over its stages (zb_greedy)");

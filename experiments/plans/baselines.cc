@@ -47,7 +47,7 @@ Evaluation baseline(const BaselineSettings& settings, const CaseInputs& inputs) 
     return no_plan(inputs, Origin::Baseline, settings.name(), "not possible: " + reason, spec);
   };
   if (const auto refused = refusal(spec)) return impossible(to_string(*refused, spec));
-  if (family(spec.family).takes_slices)
+  if (!family(spec.family).takes_whole())
     return impossible(spec.family +
                       " cuts microbatches into slices, which baselines do not; name it in "
                       "plan.families, with plan.slices");

@@ -40,7 +40,7 @@ std::string impossible_family(const Request& config,
                         .ranks = config.devices,
                         .microbatches = config.microbatches,
                         .stages_per_rank = v};
-      if (family(name).takes_slices) {
+      if (!family(name).takes_whole()) {
         if (slices.empty() || slices.back() < 2)
           return name + " cuts microbatches into slices; say how many, as in plan.slices: [4]";
         spec.slices = slices.back();
@@ -76,7 +76,7 @@ void check_slices(const Request& config, const Layers& layers) {
   if (std::ranges::none_of(names, [](const std::string& n) { return family(n).takes_slices; }))
     throw RefusedWish("plan.slices",
                       "plan.slices: no family of plan.families cuts microbatches into slices; add "
-                      "seq1f1b, terapipe or slimpipe, or leave slices out");
+                      "seq1f1b, terapipe, slimpipe or zb_greedy, or leave slices out");
   if (const std::string why = not_sliced_because(layers, config.plan.slices.back()); !why.empty())
     throw RefusedWish("plan.slices", "plan.slices: " + why);
 }

@@ -23,15 +23,20 @@ Schedule build_schedule(const ScheduleSpec& spec, const UnitCosts& costs,
     throw ConfigError({}, "--memory is one number, or one for each of the " +
                               std::to_string(spec.ranks) + " ranks, not " +
                               std::to_string(most_in_flight.size()));
-  std::vector<Bytes> room;  // a microbatch in flight counts as one byte
+  const auto slices = static_cast<std::int64_t>(spec.slices);
+  std::vector<Bytes> room;  // a slice in flight counts as one byte
   for (std::size_t r = 0; r < spec.ranks && !most_in_flight.empty(); ++r) {
-    room.push_back({static_cast<std::int64_t>(most_in_flight[most_in_flight.size() == 1 ? 0 : r])});
-    if (room.back() < Bytes{static_cast<std::int64_t>(spec.stages_per_rank)})
+    room.push_back(
+        {slices * static_cast<std::int64_t>(most_in_flight[most_in_flight.size() == 1 ? 0 : r])});
+    if (room.back() < Bytes{slices * static_cast<std::int64_t>(spec.stages_per_rank)})
       throw ConfigError({}, "--memory: a rank must hold one microbatch of each of its " +
                                 std::to_string(spec.stages_per_rank) + " stages at least");
   }
-  const StageCosts stages = stage_costs_of(costs, spec.stages());
-  return schedule_of(zero_bubble_order(stages, placement_for(spec), spec.microbatches, room).order);
+  StageCosts stages = stage_costs_of(costs, spec.stages(), spec.slices);
+  for (StageCosts::Slice& slice : stages.slices)
+    for (StageCost& stage : slice.stages) stage.saved = Bytes{1};
+  return schedule_of(zero_bubble_order(stages, placement_for(spec), spec.microbatches, room).order,
+                     spec.slices);
 }
 
 }  // namespace pfeife::tool

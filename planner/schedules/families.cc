@@ -164,16 +164,18 @@ std::vector<ScheduleSpec> search_set(std::size_t ranks, std::size_t microbatches
     return names.empty() || std::ranges::find(names, name) != names.end();
   };
   std::vector<ScheduleSpec> set;
-  static constexpr std::size_t kWhole[] = {1};
-  const std::span<const std::size_t> whole = kWhole;
   const auto add = [&](const Family& known) {
     for (const std::size_t v : stages_per_rank) {
       if (known.name == "looped" && v == 1 && wanted("1f1b")) continue;
       const ScheduleSpec point{
           .family = known.name, .ranks = ranks, .microbatches = microbatches, .stages_per_rank = v};
+      std::vector<std::size_t> counts;
+      if (known.takes_whole()) counts.push_back(1);
+      if (known.takes_slices)
+        std::ranges::copy_if(slices, std::back_inserter(counts),
+                             [](std::size_t s) { return s > 1; });
       for (const ScheduleSpec& spec : knob_grid(known, point))
-        for (const std::size_t s : known.takes_slices ? slices : whole) {
-          if (known.takes_slices && s < 2) continue;
+        for (const std::size_t s : counts) {
           ScheduleSpec sliced = spec;
           sliced.slices = s;
           if (s > 1) sliced.slice_lengths = slice_lengths;

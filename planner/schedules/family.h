@@ -29,7 +29,7 @@ struct Family {
   Placement (*placement)(const ScheduleSpec&) = nullptr;
   bool takes_loop_batch = false;
   bool takes_prefetch = false;
-  bool takes_slices = false;  ///< cuts the sequence of each microbatch
+  bool takes_slices = false;  ///< may cut the sequence of each microbatch
   /// Round-robin placement and an order that does not depend on costs: what bounds can be proven
   /// for.
   bool certified = true;
@@ -38,6 +38,10 @@ struct Family {
   /// for equal times, free transfers and no memory cap.
   bool built_for_costs = false;
   Mode mode = Mode::Train;  ///< what its rows are of
+
+  /// Searched with whole microbatches: those whose order is written down for slices are, without
+  /// them, other families.
+  bool takes_whole() const { return !takes_slices || built_for_costs; }
 };
 
 /// rank(s) = s mod D for the D V stages of the point.

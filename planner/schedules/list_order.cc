@@ -16,28 +16,32 @@ constexpr std::uint32_t kNoStage = std::numeric_limits<std::uint32_t>::max();
 /// Forwards that each rank can do from its first one until the first gradient may be back there.
 std::vector<std::size_t> round_trips(const OrderModel& model, bool rounded_up) {
   std::vector<std::int64_t> forward(model.stages, 0), input(model.stages, 0);  // earliest ends
-  for (std::size_t s = 0; s < model.stages; ++s) {
-    for (const OrderModel::Wait& wait : model.waits[0][s])
-      forward[s] = std::max(forward[s], forward[wait.stage] + wait.delay);
-    forward[s] += model.duration[0][s];
-  }
+  std::vector<std::int64_t> first_start(model.stages, 0);
+  for (std::size_t k = 0; k < model.slices; ++k)
+    for (std::size_t s = 0; s < model.stages; ++s) {
+      for (const OrderModel::Wait& wait : model.waits[0][model.at(s, k)])
+        forward[s] = std::max(forward[s], forward[wait.stage] + wait.delay);
+      if (k == 0) first_start[s] = forward[s];
+      forward[s] += model.duration[0][model.at(s, k)];
+    }
   std::vector<std::size_t> count;
   for (std::size_t s = model.stages; s-- > 0;) {
     input[s] = forward[s];
-    for (const OrderModel::Wait& wait : model.waits[1][s])
+    for (const OrderModel::Wait& wait : model.waits[1][model.at(s, 0)])
       input[s] = std::max(input[s], input[wait.stage] + wait.delay);
-    input[s] += model.duration[1][s];
+    input[s] += model.duration[1][model.at(s, 0)];
   }
   for (const auto& stages : model.stages_of_rank) {
     std::int64_t forwards = 0;
-    for (const std::uint32_t s : stages) forwards += model.duration[0][s];
+    for (const std::uint32_t s : stages)
+      for (std::size_t k = 0; k < model.slices; ++k) forwards += model.duration[0][model.at(s, k)];
     const std::uint32_t first = stages.front(), last = stages.back();
     const std::int64_t time =
-        input[last] - model.duration[1][last] - (forward[first] - model.duration[0][first]);
-    const auto stages_per_rank = static_cast<std::int64_t>(stages.size());
+        input[last] - model.duration[1][model.at(last, 0)] - first_start[first];
+    const auto of_each = static_cast<std::int64_t>(stages.size() * model.slices);
     const std::int64_t whole = std::max<std::int64_t>(forwards, 1);
-    count.push_back(static_cast<std::size_t>(std::max<std::int64_t>(
-        1, (time * stages_per_rank + (rounded_up ? whole - 1 : 0)) / whole)));
+    count.push_back(static_cast<std::size_t>(
+        std::max<std::int64_t>(1, (time * of_each + (rounded_up ? whole - 1 : 0)) / whole)));
   }
   return count;
 }
@@ -51,13 +55,16 @@ std::vector<std::size_t> flight_limits(const OrderModel& model, ListRules::Fligh
   std::vector<std::size_t> limits;
   for (std::size_t r = 0; r < model.ranks; ++r) {
     const std::size_t before = model.ranks - 1 - r + (model.stages / model.ranks - 1) * model.ranks;
-    limits.push_back((flight == Flight::Twice ? 2 : 1) * before + 1);
+    // Before the first backward come all slices of a microbatch, on every stage of the rank.
+    const std::size_t more = (model.slices - 1) * model.stages_of_rank[r].size();
+    limits.push_back((flight == Flight::Twice ? 2 : 1) * before + 1 + more);
   }
   return limits;
 }
 
 /// One build. The rank that can decide first decides first, so everything that has been decided
-/// before is known when it does.
+/// before is known when it does. Without slices the lists of the model are by stage.
+template <bool kSliced>
 class Builder {
  public:
   Builder(const OrderModel& model, const ListRules& rules, std::int64_t enough)
@@ -73,17 +80,25 @@ class Builder {
         held_(model.ranks, 0),
         order_(model.ranks),
         least_(model.tail),
+        saved_until_(model.stages),
         reserve_(model.stages, 0),
         flight_(model.ranks, 0),
         flight_limit_(flight_limits(model, rules.flight)) {
-    for (std::size_t s = 0; s < model.stages; ++s)
-      for (const auto& durations : model.duration)
-        least_[model.rank_of_stage[s]] +=
-            static_cast<std::int64_t>(model.microbatches) * durations[s];
+    const auto whole = static_cast<std::int64_t>(model.microbatches / model.slices);
+    for (std::size_t s = 0; s < model.stages; ++s) {
+      const std::size_t rank = model.rank_of_stage[s];
+      least_[rank] += whole * model.work(s);
+      saved_until_[s].push_back(0);
+      for (std::size_t k = 0; k < model.slices; ++k)
+        saved_until_[s].push_back(saved_until_[s].back() + model.growth[0][model.at(s, k)]);
+    }
     for (std::size_t r = 0; r < model.ranks; ++r) {
       const auto& stages = model.stages_of_rank[r];
+      std::int64_t& behind = reserve_[stages.back()];  // what a first I adds, of key gradients
+      for (const std::uint32_t s : stages)
+        if (kSliced) behind = std::max(behind, model.growth[1][model.at(s, 0)]);
       for (std::size_t i = stages.size(); i-- > 1;)
-        reserve_[stages[i - 1]] = reserve_[stages[i]] + model.saved[stages[i]];
+        reserve_[stages[i - 1]] = reserve_[stages[i]] + saved_until_[stages[i]].back();
       order_[r].reserve(kParts * model.microbatches * stages.size());
     }
   }
@@ -113,8 +128,15 @@ class Builder {
   std::size_t index(Part part, std::size_t stage, std::size_t b) const {
     return (static_cast<std::size_t>(part) * model_.stages + stage) * model_.microbatches + b;
   }
-  std::int64_t duration(Part part, std::size_t stage) const {
-    return model_.duration[static_cast<std::size_t>(part)][stage];
+  std::size_t at(std::size_t stage, std::size_t b) const {
+    return kSliced ? model_.at(stage, b) : stage;
+  }
+  /// Of the stage's part with that count.
+  std::int64_t duration(Part part, std::size_t stage, std::size_t b) const {
+    return model_.duration[static_cast<std::size_t>(part)][at(stage, b)];
+  }
+  std::int64_t growth(Part part, std::size_t stage, std::size_t b) const {
+    return model_.growth[static_cast<std::size_t>(part)][at(stage, b)];
   }
 
   /// When the stage's next part has all it waits for; `decided` = all of it has been, else it
@@ -136,14 +158,18 @@ class Builder {
     const std::size_t b = done(part, stage);
     arrival = {kNever, true, true};
     if (b >= model_.microbatches) return arrival;
-    if (part == Part::Input && done(Part::Forward, stage) <= b) return arrival;
+    if (part == Part::Input &&
+        done(Part::Forward, stage) < (kSliced ? model_.forwards_before_input(b) : b + 1))
+      return arrival;
     std::int64_t time = 0;
     bool decided = true;
-    for (const OrderModel::Wait& wait : model_.waits[static_cast<std::size_t>(part)][stage]) {
+    for (const OrderModel::Wait& wait :
+         model_.waits[static_cast<std::size_t>(part)][at(stage, b)]) {
       std::int64_t ready = end_[index(part, wait.stage, b)];
       if (ready < 0) {
         decided = false;
-        ready = std::max(now, free_[model_.rank_of_stage[wait.stage]]) + duration(part, wait.stage);
+        ready =
+            std::max(now, free_[model_.rank_of_stage[wait.stage]]) + duration(part, wait.stage, b);
       }
       time = std::max(time, ready + wait.delay);
     }
@@ -151,10 +177,22 @@ class Builder {
     return arrival;
   }
 
-  bool room_for(std::size_t rank, Part part, std::size_t stage) const {
-    const std::int64_t growth = model_.growth({part, static_cast<std::uint32_t>(stage)});
-    const std::int64_t reserved = part == Part::Forward ? reserve_[stage] : 0;
+  bool room_for(std::size_t rank, Part part, std::size_t stage) {
+    const std::int64_t growth = this->growth(part, stage, done(part, stage));
+    const std::int64_t reserved = part == Part::Forward ? reserve(rank, stage) : 0;
     return growth <= 0 || held_[rank] + growth + reserved <= model_.room[rank];
+  }
+  /// Bytes that the rank needs behind the stage's next F until a backward lets go of memory: for
+  /// later stages, less what these hold of the microbatch already, and for its first I. (Nothing
+  /// for its later slices on this stage: microbatches before it have all theirs, and let go first.)
+  std::int64_t reserve(std::size_t rank, std::size_t stage) {
+    std::int64_t bytes = reserve_[stage];
+    if constexpr (!kSliced) return bytes;
+    const std::size_t b = done(Part::Forward, stage), slice = b % model_.slices;
+    for (const std::size_t s : model_.stages_of_rank[rank])
+      if (const std::size_t there = done(Part::Forward, s); s > stage && there + slice > b)
+        bytes -= saved_until_[s][there + slice - b];
+    return bytes;
   }
   /// Looks once at what the stages of the rank wait for; what choose() asks follows from it.
   void look(std::size_t rank, std::int64_t now) {
@@ -230,7 +268,8 @@ class Builder {
     }
     if (forward != kNoStage) {
       const std::int64_t next = next_arrival(rank, now, true, true);
-      const bool crowds = next < now + duration(Part::Forward, forward);
+      const bool crowds =
+          next < now + duration(Part::Forward, forward, done(Part::Forward, forward));
       if (input != kNoStage || !crowds || crowding_allowed(rank))
         return turn(Part::Forward, forward);
     }
@@ -241,8 +280,8 @@ class Builder {
     return turn(Part::Weight, kNoStage);
   }
 
-  bool fills(std::size_t rank, std::size_t stage, std::int64_t gap) const {
-    const std::int64_t length = duration(Part::Weight, stage);
+  bool fills(std::size_t rank, std::size_t stage, std::int64_t gap) {
+    const std::int64_t length = duration(Part::Weight, stage, done(Part::Weight, stage));
     if (length <= gap) return true;
     switch (rules_.fill) {
       case ListRules::Fill::Fitting:
@@ -258,7 +297,7 @@ class Builder {
 
   void run(std::size_t rank, Turn turn, std::int64_t start) {
     const std::uint32_t b = done(turn.part, turn.stage)++;
-    const std::int64_t end = start + duration(turn.part, turn.stage);
+    const std::int64_t end = start + duration(turn.part, turn.stage, b);
     if (!order_[rank].empty()) idle_[rank] += start - free_[rank];
     most_idle_ = std::max(most_idle_, idle_[rank]);
     least_[rank] += start - free_[rank];
@@ -267,14 +306,14 @@ class Builder {
     if (turn.part != Part::Weight) arrival(turn.part, turn.stage).settled = false;
     if (turn.part == Part::Forward) arrival(Part::Input, turn.stage).settled = false;
     free_[rank] = end;
-    held_[rank] += model_.growth(turn);
+    held_[rank] += growth(turn.part, turn.stage, b);
     if (turn.part == Part::Forward) ++flight_[rank];
     if (turn.part == Part::Input) --flight_[rank];
     order_[rank].push_back(turn);
     const std::size_t all = kParts * model_.microbatches * model_.stages_of_rank[rank].size();
     wake_.set(rank, order_[rank].size() == all ? kNever : end);
     for (const OrderModel::Wait& wake :
-         model_.wakes[static_cast<std::size_t>(turn.part)][turn.stage]) {
+         model_.wakes[static_cast<std::size_t>(turn.part)][at(turn.stage, b)]) {
       const std::size_t other = model_.rank_of_stage[wake.stage];
       if (other == rank) continue;
       wake_.set(other, std::min(wake_[other], std::max(free_[other], end + wake.delay)));
@@ -329,8 +368,9 @@ class Builder {
   std::int64_t most_idle_ = 0;       // of all ranks
   std::vector<std::int64_t> held_;   // [rank] bytes
   Order order_;
-  std::vector<std::int64_t> least_;    // [rank] time of its work and of what it has idled
-  std::vector<std::int64_t> reserve_;  // [stage] bytes that later stages of its rank need
+  std::vector<std::int64_t> least_;  // [rank] time of its work and of what it has idled
+  std::vector<std::vector<std::int64_t>> saved_until_;  // [stage][slice] bytes of those before it
+  std::vector<std::int64_t> reserve_;  // [stage] bytes needed behind an F of it: see reserve()
   std::vector<std::size_t> flight_;    // [rank] forwards in flight
   std::vector<std::size_t> flight_limit_;
 };
@@ -339,7 +379,8 @@ class Builder {
 
 std::optional<Order> list_order(const OrderModel& model, const ListRules& rules,
                                 std::int64_t enough) {
-  return Builder(model, rules, enough).build();
+  if (model.slices > 1) return Builder<true>(model, rules, enough).build();
+  return Builder<false>(model, rules, enough).build();
 }
 
 }  // namespace pfeife

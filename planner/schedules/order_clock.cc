@@ -11,10 +11,17 @@ OrderClock::OrderClock(const OrderModel& model)
       at_(model.ranks),
       next_(model.ranks),
       rank_end_(model.ranks),
+      work_(model.tail),
       left_(model.ranks),
       count_(kParts * model.stages) {
+  duration_.reserve(model.actions());
   for (const auto& of_part : model.duration)
-    duration_.insert(duration_.end(), of_part.begin(), of_part.end());
+    for (std::size_t s = 0; s < model.stages; ++s)
+      for (std::size_t count = 0; count < model.microbatches; ++count)
+        duration_.push_back(of_part[model.at(s, count)]);
+  const auto whole = static_cast<std::int64_t>(model.microbatches / model.slices);
+  for (std::size_t s = 0; s < model.stages; ++s)
+    work_[model.rank_of_stage[s]] += whole * model.work(s);
 }
 
 std::optional<std::int64_t> OrderClock::go_on(const Order& order, std::int64_t most) {
@@ -30,8 +37,9 @@ std::optional<std::int64_t> OrderClock::go_on(const Order& order, std::int64_t m
         const std::size_t stage = row[position].stage, kind = part * model_.stages + stage;
         const std::uint32_t count = count_[kind];
         std::int64_t start = end;
-        bool ready = part == 0 || count_[kind - model_.stages] > count;
-        for (const OrderModel::Wait& wait : model_.waits[part][stage]) {
+        bool ready = part == 0 || count_[kind - model_.stages] >=
+                                      (part == 1 ? model_.forwards_before_input(count) : count + 1);
+        for (const OrderModel::Wait& wait : model_.waits[part][model_.at(stage, count)]) {
           const std::int64_t source = end_[index(part, wait.stage, count)];
           ready = ready && source >= 0;
           start = std::max(start, source + wait.delay);
@@ -39,8 +47,8 @@ std::optional<std::int64_t> OrderClock::go_on(const Order& order, std::int64_t m
         if (!ready) break;
         if (start + left_[rank] > most) return std::nullopt;
         const std::size_t at = kind * model_.microbatches + count;
-        left_[rank] -= duration_[kind];
-        end_[at] = end = start + duration_[kind];
+        left_[rank] -= duration_[at];
+        end_[at] = end = start + duration_[at];
         position_[at] = static_cast<std::uint32_t>(position);
         at_[rank][position] = static_cast<std::uint32_t>(at);
         count_[kind] = count + 1;
@@ -64,12 +72,8 @@ std::optional<std::int64_t> OrderClock::run(const Order& order, std::int64_t mos
   std::ranges::fill(next_, 0);
   std::ranges::fill(rank_end_, 0);
   std::ranges::fill(count_, 0);
-  for (std::size_t r = 0; r < order.size(); ++r) {
-    at_[r].resize(order[r].size());
-    left_[r] = model_.tail[r];
-    for (const Turn turn : order[r])
-      left_[r] += duration_[static_cast<std::size_t>(turn.part) * model_.stages + turn.stage];
-  }
+  for (std::size_t r = 0; r < order.size(); ++r) at_[r].resize(order[r].size());
+  left_ = work_;
   return go_on(order, most);
 }
 
@@ -90,7 +94,7 @@ std::optional<std::int64_t> OrderClock::run_from(const OrderClock& before, const
       const std::uint32_t at = row[--position];
       end_[at] = -1;
       --count_[at / model_.microbatches];
-      left_[r] += duration_[at / model_.microbatches];
+      left_[r] += duration_[at];
     }
     at_[r] = row;
     next_[r] = position;
@@ -113,7 +117,7 @@ std::vector<OrderClock::Place> OrderClock::critical_path(const Order& order) con
     if (start == 0) return path;
     // Another rank first: what waits for it is what moves within this rank cannot change.
     bool found = false;
-    for (const OrderModel::Wait& wait : model_.waits[part][turn.stage]) {
+    for (const OrderModel::Wait& wait : model_.waits[part][model_.at(turn.stage, b)]) {
       const std::size_t source = index(part, wait.stage, b);
       if (model_.rank_of_stage[wait.stage] == at.rank || end_[source] + wait.delay != start)
         continue;

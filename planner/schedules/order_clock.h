@@ -39,18 +39,19 @@ class OrderClock {
   }
   std::int64_t start(std::size_t rank, std::size_t position) const {
     const std::uint32_t at = at_[rank][position];
-    return end_[at] - duration_[at / model_.microbatches];
+    return end_[at] - duration_[at];
   }
   /// From next_, with what the ranks still have to compute in left_.
   std::optional<std::int64_t> go_on(const Order& order, std::int64_t most);
 
   const OrderModel& model_;
-  std::vector<std::int64_t> duration_;          // [part * stages + stage]
+  std::vector<std::int64_t> duration_;          // [index]
   std::vector<std::int64_t> end_;               // [index] -1 = not yet
   std::vector<std::uint32_t> position_;         // [index] in its row
   std::vector<std::vector<std::uint32_t>> at_;  // [rank][position] index
   std::vector<std::size_t> next_;               // [rank] position
-  std::vector<std::int64_t> rank_end_, left_;   // [rank]
+  std::vector<std::int64_t> rank_end_;          // [rank]
+  std::vector<std::int64_t> work_, left_;       // [rank] all, and not yet done, tail included
   std::vector<std::uint32_t> count_;            // [part * stages + stage]
 };
 

@@ -4,11 +4,12 @@
 // about the same on all, and the two stages of the last rank follow each other without a transfer.
 //
 //  1. Orders from scratch by every combination of a few rules (list_order.h), and those of the
-//     families with a closed form and the same placement, their backward split.
+//     families with a closed form, the same placement and as many slices, their backward split.
 //  2. Those within the memory are timed; the best few are improved by moving actions of the longest
 //     path (order_descent.h).
 //
-// As families, without costs: every F, I and W takes the same time, transfers none, no memory cap.
+// As families, without costs: every F, I and W takes the same time, slices alike, transfers none,
+// no memory cap.
 #include "planner/schedules/zb_greedy.h"
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include <ranges>
 #include <span>
 
+#include "planner/ir/schedule/slice_costs.h"
 #include "planner/schedules/families.h"
 #include "planner/schedules/list_order.h"
 #include "planner/schedules/order_clock.h"
@@ -30,6 +32,8 @@ Family one_forward_one_backward();
 Family interleaved_1f1b();
 Family zbv();
 Family dualpipev();
+Family seq1f1b();
+Family slimpipe();
 
 namespace {
 
@@ -105,8 +109,9 @@ class Finder {
 void judge_by_span(OrderModel& model) {
   std::vector<std::int64_t> first(model.stages, 0);
   for (std::size_t s = 1; s < model.stages; ++s)
-    for (const OrderModel::Wait& wait : model.waits[0][s])
-      first[s] = std::max(first[s], first[wait.stage] + model.duration[0][wait.stage] + wait.delay);
+    for (const OrderModel::Wait& wait : model.waits[0][model.at(s, 0)])
+      first[s] = std::max(
+          first[s], first[wait.stage] + model.duration[0][model.at(wait.stage, 0)] + wait.delay);
   for (std::size_t r = 0; r < model.ranks; ++r)
     model.tail[r] = -first[model.stages_of_rank[r].front()];
 }
@@ -114,10 +119,14 @@ void judge_by_span(OrderModel& model) {
 std::optional<Refusal> any_stages_per_rank(const ScheduleSpec&) { return std::nullopt; }
 
 Schedule for_equal_times(const ScheduleSpec& spec) {
-  const Nanoseconds unit{1000};
-  const StageCosts costs = uniform_costs(spec.stages(), unit, unit, unit, Nanoseconds{0});
+  const Nanoseconds unit{1000 * static_cast<std::int64_t>(spec.slices)};
+  StageCosts costs = uniform_costs(spec.stages(), unit, unit, unit, Nanoseconds{0});
+  const double linear[] = {1};
+  if (spec.slices > 1)
+    costs = with_slices(std::move(costs), slice_ends(spec.slices, SliceLengths::Equal, 1), linear);
   return schedule_of(
-      zero_bubble_order(costs, placement_for(spec), spec.microbatches, {}, {.moves = 0}).order);
+      zero_bubble_order(costs, placement_for(spec), spec.microbatches, {}, {.moves = 0}).order,
+      spec.slices);
 }
 
 }  // namespace
@@ -133,9 +142,14 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
   const std::size_t most = std::min(options.rules, kMostActions / model.actions());
   for (const ListRules& list_rules : rules.first(std::clamp<std::size_t>(most, 1, rules.size())))
     if (auto order = list_order(model, list_rules, finder.enough())) finder.add(*std::move(order));
-  for (const Family& family : {zb_h1(), zb_h2(), zb1p(), one_forward_one_backward(),
-                               interleaved_1f1b(), zbv(), dualpipev()}) {
-    const ScheduleSpec spec{family.name, model.ranks, microbatches, stages_per_rank, {}, {}};
+  const std::vector<Family> closed_forms =
+      model.slices > 1
+          ? std::vector{seq1f1b(), slimpipe()}
+          : std::vector{zb_h1(), zb_h2(),    zb1p(), one_forward_one_backward(), interleaved_1f1b(),
+                        zbv(),   dualpipev()};
+  for (const Family& family : closed_forms) {
+    const ScheduleSpec spec{family.name, model.ranks, microbatches, stages_per_rank,
+                            {},          {},          model.slices};
     if (family.refuse(spec)) continue;
     if (family.placement(spec).rank_of_stage != placement.rank_of_stage) continue;
     if (auto order = order_of(family.generate(spec))) finder.add(*std::move(order));
@@ -155,6 +169,7 @@ Family zb_greedy() {
           .refuse = any_stages_per_rank,
           .generate = for_equal_times,
           .placement = round_robin,
+          .takes_slices = true,
           .certified = false,
           .built_for_costs = true};
 }
@@ -165,6 +180,7 @@ Family zbv_greedy() {
           .refuse = exactly_two_stages,
           .generate = for_equal_times,
           .placement = folded,
+          .takes_slices = true,
           .certified = false,
           .built_for_costs = true};
 }

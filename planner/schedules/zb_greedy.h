@@ -17,7 +17,8 @@ struct ZeroBubbleOptions {
   bool span = false;
 };
 
-/// The best order found for F, I and W of `microbatches` on the given stages. `room` [rank], bytes
+/// The best order found for F, I and W of `microbatches` on the given stages, of their slices where
+/// the costs have some. `room` [rank], bytes
 /// for what F (StageCost::saved) and I (weight_saved) leave behind, empty = no limit. It is kept
 /// unless a rank cannot hold one microbatch of all its stages. The time is without reductions, all
 /// optimizer steps of a rank after its last action. Deterministic. Source: the grid is after

@@ -121,9 +121,8 @@ struct ScheduleSpec {
   std::size_t stages_per_rank = 1;        ///< V, stages a rank
   std::optional<std::size_t> loop_batch;  ///< B_l (looped)
   std::vector<std::size_t>
-      prefetch;  ///< extra early forwards: empty = 0, one = scalar, else one a rank
-  std::size_t slices =
-      1;  ///< S, pieces of each microbatch's sequence (seq1f1b, terapipe, slimpipe)
+      prefetch;            ///< extra early forwards: empty = 0, one = scalar, else one a rank
+  std::size_t slices = 1;  ///< S, pieces of each microbatch's sequence (Family::takes_slices)
   SliceLengths slice_lengths = SliceLengths::Equal;
 
   std::size_t stages() const { return ranks * stages_per_rank; }
