@@ -75,7 +75,7 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   if (config.plan.offload) {
     offloading =
         offloading_plans(settled_problem(settled, plans.answer.recompute), options, search);
-    add_offloading_plans(offloading->plans, plans.answer);
+    add_offloading_plans(*offloading, plans.answer);
   }
   const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
   const bool compared = options.keep > 1 && !config.plan.reference;

@@ -12,6 +12,7 @@
 #include "planner/cost/stages/recomputed_layers.h"
 #include "planner/cost/stages/stage_costs.h"
 #include "planner/ir/basics/error.h"
+#include "planner/ir/basics/parallel.h"
 #include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
 #include "planner/search/price/price.h"
@@ -201,20 +202,22 @@ class OffloadingStages {
   std::vector<std::vector<StageUse>> uses_;
 };
 
-/// Adds the plan that `choice` becomes, or what hosts lack for it.
-void add_plan(const Problem& problem, const Choice& choice, Offloading& found) {
+/// What a plan's cuts and schedule become: a plan that fits, or one that lacks something on a host.
+struct PlanOrLack {
+  std::optional<Priced> plan;
+  std::optional<HostLack> lack;
+  std::string lacking_plan;
+};
+
+PlanOrLack plan_or_lack(const Problem& problem, const Choice& choice) {
   const OffloadingStages stages(problem, choice);
-  if (auto fits_hosts = stages.fastest(/*hosts_limited=*/true)) {
-    if (auto priced = fitting(problem, *std::move(fits_hosts)))
-      found.plans.push_back(*std::move(priced));
-    return;
-  }
-  if (!problem.cluster.host_memory) return;
+  if (auto fits_hosts = stages.fastest(/*hosts_limited=*/true))
+    return {.plan = fitting(problem, *std::move(fits_hosts)), .lack = {}, .lacking_plan = {}};
+  if (!problem.cluster.host_memory) return {};
   const std::optional<Choice> fits_devices = stages.fastest(/*hosts_limited=*/false);
-  if (!fits_devices) return;
-  const std::optional<HostLack> lack = stages.lack_of(*fits_devices);
-  if (!lack || (found.lack && found.lack->lacking() <= lack->lacking())) return;
-  found.lack = lack, found.lacking_plan = name_of(*fits_devices);
+  if (!fits_devices) return {};
+  return {
+      .plan = {}, .lack = stages.lack_of(*fits_devices), .lacking_plan = name_of(*fits_devices)};
 }
 
 }  // namespace
@@ -239,8 +242,16 @@ Offloading offloading_plans(const Problem& problem, const SearchOptions& options
   Offloading found{search(roomy, quiet)};
   if (found.bound)
     found.bound->memory_limit = problem.memory_limit, found.bound->recompute = problem.recompute;
-  for (const Priced& plan : std::exchange(found.plans, {}))
-    if (plan.spec.slices == 1) add_plan(problem, plan, found);
+  std::vector<Priced> whole = std::exchange(found.plans, {});  // microbatches
+  std::erase_if(whole, [](const Priced& plan) { return plan.spec.slices > 1; });
+  std::vector<PlanOrLack> all(whole.size());
+  parallel_for(whole.size(), options.threads,
+               [&](std::size_t i) { all[i] = plan_or_lack(problem, whole[i]); });
+  for (PlanOrLack& of : all) {
+    if (of.lack && (!found.lack || of.lack->lacking() < found.lack->lacking()))
+      found.lack = of.lack, found.lacking_plan = std::move(of.lacking_plan);
+    if (of.plan) found.plans.push_back(*std::move(of.plan));
+  }
   if (!found.plans.empty()) found.lack.reset();
   std::ranges::stable_sort(found.plans, {}, &Priced::estimate);
   return found;
