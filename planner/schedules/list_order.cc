@@ -131,7 +131,7 @@ class Builder {
   std::size_t at(std::size_t stage, std::size_t b) const {
     return kSliced ? model_.at(stage, b) : stage;
   }
-  /// Of the stage's part with that count.
+  /// ns of the stage's part with that count.
   std::int64_t duration(Part part, std::size_t stage, std::size_t b) const {
     return model_.duration[static_cast<std::size_t>(part)][at(stage, b)];
   }
