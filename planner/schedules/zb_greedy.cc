@@ -142,19 +142,32 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
   const std::size_t most = std::min(options.rules, kMostActions / model.actions());
   for (const ListRules& list_rules : rules.first(std::clamp<std::size_t>(most, 1, rules.size())))
     if (auto order = list_order(model, list_rules, finder.enough())) finder.add(*std::move(order));
-  const std::vector<Family> closed_forms =
-      model.slices > 1
+  for (Order& order : orders_in_closed_form(placement, microbatches, model.slices))
+    finder.add(std::move(order));
+  return finder.best();
+}
+
+std::vector<Order> orders_in_closed_form(const Placement& placement, std::size_t microbatches,
+                                         std::size_t slices) {
+  const std::vector<Family> families =
+      slices > 1
           ? std::vector{seq1f1b(), slimpipe()}
           : std::vector{zb_h1(), zb_h2(),    zb1p(), one_forward_one_backward(), interleaved_1f1b(),
                         zbv(),   dualpipev()};
-  for (const Family& family : closed_forms) {
-    const ScheduleSpec spec{family.name, model.ranks, microbatches, stages_per_rank,
-                            {},          {},          model.slices};
+  std::vector<Order> orders;
+  for (const Family& family : families) {
+    const ScheduleSpec spec{.family = family.name,
+                            .ranks = placement.ranks(),
+                            .microbatches = microbatches,
+                            .stages_per_rank = placement.stages() / placement.ranks(),
+                            .loop_batch = {},
+                            .prefetch = {},
+                            .slices = slices};
     if (family.refuse(spec)) continue;
     if (family.placement(spec).rank_of_stage != placement.rank_of_stage) continue;
-    if (auto order = order_of(family.generate(spec))) finder.add(*std::move(order));
+    if (auto order = order_of(family.generate(spec))) orders.push_back(*std::move(order));
   }
-  return finder.best();
+  return orders;
 }
 
 std::size_t order_rules(std::size_t stages_per_rank) { return grid(stages_per_rank).size(); }

@@ -28,6 +28,11 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
                              std::size_t microbatches, const std::vector<Bytes>& room,
                              const ZeroBubbleOptions& options = {});
 
+/// The orders of the families with a closed form, that placement and as many slices, their backward
+/// split: zero_bubble_order tries them, too.
+std::vector<Order> orders_in_closed_form(const Placement& placement, std::size_t microbatches,
+                                         std::size_t slices);
+
 /// The grid's rules for so many stages a rank, and the order that one of them gives: a small part
 /// of what zero_bubble_order tries. Within the room as there; nullopt if it surely takes more than
 /// `enough` (ns).

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "planner/cost/stages/sliced_stage_costs.h"
+#include "planner/ir/judge/validate.h"
+#include "planner/schedules/order_model.h"
 #include "planner/search/bound/slice_bound.h"
+#include "planner/search/choices/leaner_orders.h"
 #include "tests/search/random_instance.h"
 
 namespace pfeife {
@@ -154,6 +157,68 @@ TEST(SlicedSchedules, OfEqualLayersReachTheirBound) {
     EXPECT_NEAR(static_cast<double>(answer.bound->time.count()), step, 5000) << slices;
     EXPECT_NEAR(static_cast<double>(answer.plans.front().estimate.count()), step, 5000) << slices;
     EXPECT_LE(answer.bound->time, answer.plans.front().estimate);
+  }
+}
+
+// Both families' rows, their backward split, are among the orders that are tried, and their cuts
+// among those that get an order.
+TEST(SlicedSchedules, BuiltForTheirCostsAreNoSlowerThanThoseWrittenDownAndAboveTheirBound) {
+  std::mt19937 random(43);
+  int faster = 0;
+  for (int instance = 0; instance < 8; ++instance) {
+    const std::size_t d = 2 + random() % 2;
+    const Layers layers = random_sequences(random, 7, 0);
+    const Cluster cluster = random_cluster(random, d, false);
+    Problem problem{.layers = layers, .cluster = cluster, .schedules = {}};
+    for (std::size_t r = 0; r < d; ++r) problem.device_of_rank.emplace_back(r);
+    problem.memory_limit.assign(d, Bytes{std::int64_t{1} << 30});
+    const std::vector<std::string> names{"zb_greedy", "seq1f1b", "slimpipe"};
+    problem.schedules = search_set(d, 1 + random() % 4, std::vector<std::size_t>{1}, names,
+                                   std::vector<std::size_t>{2, 3});
+    const Answer answer = search(problem, {.keep = 20, .iterations = 30});
+    for (const Priced& plan : answer.all) {
+      EXPECT_EQ(plan.order.has_value(), plan.spec.family == "zb_greedy");
+      EXPECT_LE(answer.bound->time, plan.estimate);
+      if (!plan.order || plan.spec.slices == 1) continue;
+      for (const Priced& leaner : leaner_orders(problem, {plan}, 0.5, 1)) {
+        EXPECT_EQ(slice_count(*leaner.order), plan.spec.slices);
+        EXPECT_TRUE(fits(leaner.peak_memory, problem.memory_limit));
+      }
+      EXPECT_LE(sliced_bound(problem, plan.spec), static_cast<double>(plan.estimate.count()));
+      const std::size_t slices = plan.spec.slices;
+      const auto wrong =
+          validate(*plan.order, {chain(d), plan.spec.microbatches * slices, false, slices});
+      EXPECT_TRUE(wrong.empty()) << wrong.front().message;
+      for (const Priced& other : answer.all) {
+        if (other.order || other.spec.slices != slices) continue;
+        EXPECT_LE(plan.estimate, other.estimate) << instance << " " << schedule_name(other.spec);
+        faster += plan.estimate < other.estimate;
+      }
+    }
+  }
+  EXPECT_GT(faster, 20);
+}
+
+// Within what Seq1F1B's rows need, their backward split, on the same cuts.
+TEST(SlicedSchedules, BuiltForTheirCostsFitWhereSeq1F1BDoesAndAreNoSlower) {
+  std::mt19937 random(47);
+  for (int instance = 0; instance < 10; ++instance) {
+    const Layers layers = random_sequences(random, 6, 0);
+    const Cluster cluster = random_cluster(random, 3, false);
+    const ScheduleSpec seq1f1b{.family = "seq1f1b", .ranks = 3, .microbatches = 4, .slices = 2};
+    const Partition cuts{{1, 3}};
+    const Schedule split = schedule_of(*order_of(generate(seq1f1b)), 2);
+    const Prices prices = evaluate(layers, cluster, split, round_robin(3, 3), cuts);
+    Problem problem{.layers = layers, .cluster = cluster, .schedules = {seq1f1b}};
+    problem.schedules.front().family = "zb_greedy";
+    for (std::size_t r = 0; r < 3; ++r) problem.device_of_rank.emplace_back(r);
+    problem.memory_limit = prices.peak_memory;
+    problem.cuts = cuts;
+    const Answer answer = search(problem, {.keep = 1, .iterations = 100});
+    ASSERT_FALSE(answer.plans.empty()) << instance;
+    EXPECT_LE(answer.plans.front().estimate, prices.estimate) << instance;
+    for (std::size_t r = 0; r < 3; ++r)
+      EXPECT_LE(answer.plans.front().peak_memory[r], problem.memory_limit[r]);
   }
 }
 

@@ -143,7 +143,8 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
       field(
           "slices", &Wishes::slices, numbers_once(),
           "S, numbers of [slices](slices.md) to try of each microbatch's sequence, by the families "
-          "`seq1f1b`, `terapipe` and `slimpipe`")
+          "`seq1f1b`, `terapipe` and `slimpipe`, and beside whole ones by `zb_greedy` and "
+          "`zbv_greedy`")
           .by_default("none"),
       field("slice_lengths", &Wishes::slice_lengths,
             word<SliceLengths>(

@@ -4,11 +4,28 @@
 
 #include "planner/ir/basics/parallel.h"
 #include "planner/search/orders/built_orders.h"
+#include "planner/search/orders/sliced_order.h"
+#include "planner/search/price/price.h"
 
 namespace pfeife {
 namespace {
 
-constexpr int kTighter = 5;  ///< limits that are tried, each half way
+constexpr int kTighter = 5;                  ///< limits that are tried, each half way
+constexpr std::size_t kEffortOnSlices = 50;  ///< on an order of slices
+
+/// The plan with an order that is built for its cuts within the problem's limits, if one fits.
+std::optional<Priced> with_other_order(const Problem& problem, const Priced& plan,
+                                       const CutModel& model, const Cuts& cuts) {
+  if (plan.spec.slices > 1) {
+    Choice choice = plan;
+    choice.order = build_sliced_order(problem, plan, kEffortOnSlices);
+    return fitting(problem, std::move(choice));
+  }
+  const auto built = build_on_cuts(model, problem, plan.spec, cuts);
+  std::optional<Priced> found = built->best();
+  if (found) found->order = built->schedule();
+  return found;
+}
 
 /// The least full one found for the plan that takes no more than `most`.
 std::optional<Priced> leaner_order(const Problem& problem, const Priced& plan, Nanoseconds most) {
@@ -27,10 +44,9 @@ std::optional<Priced> leaner_order(const Problem& problem, const Priced& plan, N
     for (std::size_t r = 0; r < tight.memory_limit.size(); ++r)
       tight.memory_limit[r] = Bytes{
           static_cast<std::int64_t>(share * static_cast<double>(problem.memory_limit[r].value))};
-    const auto built = build_on_cuts(model, tight, plan.spec, *cuts);
-    if (built->best() && built->best()->estimate <= most) {
-      found = built->best();
-      found->order = built->schedule();
+    if (auto other = with_other_order(tight, plan, model, *cuts);
+        other && other->estimate <= most) {
+      found = std::move(other);
       enough = fullness(found->peak_memory, problem.memory_limit);
     } else {
       none = share;

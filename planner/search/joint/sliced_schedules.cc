@@ -9,6 +9,8 @@
 #include "planner/search/bound/work_bound.h"
 #include "planner/search/joint/exact_descent.h"
 #include "planner/search/joint/joint_outcome.h"
+#include "planner/search/orders/built_orders.h"
+#include "planner/search/orders/sliced_order.h"
 #include "planner/search/price/lack.h"
 #include "planner/search/price/pareto.h"
 #include "planner/search/price/price.h"
@@ -17,6 +19,7 @@ namespace pfeife {
 namespace {
 
 constexpr std::size_t kEffortForCuts = 100;  ///< of the search for whole microbatches, at most
+constexpr std::size_t kRounds = 3;  ///< of moving the cuts under an order and building another
 
 bool is_sliced(const ScheduleSpec& spec) { return spec.slices > 1; }
 
@@ -69,9 +72,9 @@ class SlicedPlans {
     std::set<Partition> tried;
     for (const Partition& partition : cuts) {
       if (partition.stages() != spec.stages() || !tried.insert(partition).second) continue;
-      const Choice choice{.spec = spec,
-                          .partition = partition,
-                          .placement = placement_for(spec, problem_.device_of_rank)};
+      const Choice choice = with_order({.spec = spec,
+                                        .partition = partition,
+                                        .placement = placement_for(spec, problem_.device_of_rank)});
       ++candidates;
       if (auto plan = fitting(problem_, choice))
         plans.push_back(*std::move(plan));
@@ -86,7 +89,7 @@ class SlicedPlans {
       return;
     }
     Priced best = best_of_each(std::move(plans)).front();
-    found.push_back(problem_.cuts ? std::move(best) : descended(problem_, std::move(best), most_));
+    found.push_back(problem_.cuts ? std::move(best) : with_moved_cuts(std::move(best)));
   }
 
   std::vector<Priced> found;
@@ -95,6 +98,22 @@ class SlicedPlans {
   std::size_t candidates = 0;
 
  private:
+  /// With an order for its cuts, if its family builds one.
+  Choice with_order(Choice choice) const {
+    if (is_built(choice.spec)) choice.order = build_sliced_order(problem_, choice, most_);
+    return choice;
+  }
+  /// An order stays while the cuts move under it; then the cuts get one of their own.
+  Priced with_moved_cuts(Priced plan) const {
+    plan = descended(problem_, std::move(plan), most_);
+    for (std::size_t round = 1; round < kRounds && is_built(plan.spec); ++round) {
+      auto other = fitting(problem_, with_order(plan));
+      if (!other || other->estimate >= plan.estimate) break;
+      plan = descended(problem_, *std::move(other), most_);
+    }
+    return plan;
+  }
+
   const Problem& problem_;
   std::size_t most_;
 };
@@ -146,7 +165,12 @@ Answer search_with_slices(const Problem& problem, const SearchOptions& options,
     else
       cuts = cuts_of_work(problem, sliced, options, search);
     for (const Priced& plan : outcome.all) cuts.push_back(plan.partition);
-    for (const ScheduleSpec& spec : sliced) plans.plan(spec, cuts);
+    // Orders that are built go last: on the cuts of those that are written down, too.
+    std::ranges::stable_partition(sliced, std::not_fn(is_built));
+    for (const ScheduleSpec& spec : sliced) {
+      plans.plan(spec, cuts);
+      cuts.push_back(plans.found.empty() ? cuts.front() : plans.found.back().partition);
+    }
   }
   std::vector<Priced> front = plans.found;
   front.insert(front.end(), outcome.front.begin(), outcome.front.end());
