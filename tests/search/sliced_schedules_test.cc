@@ -7,6 +7,7 @@
 #include "planner/ir/judge/validate.h"
 #include "planner/schedules/order_model.h"
 #include "planner/search/bound/slice_bound.h"
+#include "planner/search/bound/work_bound.h"
 #include "planner/search/choices/leaner_orders.h"
 #include "tests/search/random_instance.h"
 
@@ -157,6 +158,7 @@ TEST(SlicedSchedules, OfEqualLayersReachTheirBound) {
     EXPECT_NEAR(static_cast<double>(answer.bound->time.count()), step, 5000) << slices;
     EXPECT_NEAR(static_cast<double>(answer.plans.front().estimate.count()), step, 5000) << slices;
     EXPECT_LE(answer.bound->time, answer.plans.front().estimate);
+    EXPECT_EQ(work_bound(problem), sliced_bound(problem, problem.schedules.front()));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "planner/schedules/families.h"
 #include "planner/search/bound/any_order.h"
 #include "planner/search/bound/segment_bound.h"
+#include "planner/search/bound/slice_bound.h"
 #include "planner/search/price/hidden_collectives.h"
 
 namespace pfeife {
@@ -43,9 +44,13 @@ double work_bound(const Problem& problem) {
                        problem.recomputes_all(), problem.norm);
   double least = std::numeric_limits<double>::infinity();
   for (const ScheduleSpec& spec : problem.schedules) {
+    if (spec.slices > 1) {
+      least = std::min(least, sliced_bound(problem, spec));
+      continue;
+    }
     // Schedules of one placement have the same bound; one of them is asked.
     const auto same = [&](const ScheduleSpec& other) {
-      return other.microbatches == spec.microbatches &&
+      return other.slices == 1 && other.microbatches == spec.microbatches &&
              placement_for(other).rank_of_stage == placement_for(spec).rank_of_stage;
     };
     if (&*std::ranges::find_if(problem.schedules, same) != &spec) continue;

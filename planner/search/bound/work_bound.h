@@ -7,9 +7,9 @@
 namespace pfeife {
 
 /// Time (ns) that no plan of the listed schedules goes below, nor one of any other order of the
-/// same placements: the largest of the bound below, of AnyOrder
-/// (any_order.h) and of one_microbatch_bound (segment_bound.h). Where schedules hide collectives,
-/// of their listed orders.
+/// same placements: of slices sliced_bound() (slice_bound.h), else the largest of the bound below,
+/// of AnyOrder (any_order.h) and of one_microbatch_bound (segment_bound.h). Where schedules hide
+/// collectives, of their listed orders.
 double work_bound(const Problem& problem);
 
 /// However layers are dealt to the devices of the problem: with weights y of the devices that add

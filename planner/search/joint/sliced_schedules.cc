@@ -5,7 +5,6 @@
 #include <set>
 
 #include "planner/schedules/families.h"
-#include "planner/search/bound/slice_bound.h"
 #include "planner/search/bound/work_bound.h"
 #include "planner/search/joint/exact_descent.h"
 #include "planner/search/joint/joint_outcome.h"
@@ -119,13 +118,9 @@ class SlicedPlans {
 };
 
 /// What holds for all schedules of the problem.
-void join_bound(const Problem& problem, const Problem& whole, Answer& outcome) {
+void join_bound(const Problem& problem, Answer& outcome) {
   outcome.certificate.reset();
-  double least = std::numeric_limits<double>::infinity();
-  for (const ScheduleSpec& spec : problem.schedules)
-    if (is_sliced(spec)) least = std::min(least, sliced_bound(problem, spec));
-  if (!whole.schedules.empty()) least = std::min(least, work_bound(whole));
-  const Nanoseconds time{static_cast<std::int64_t>(least)};
+  const Nanoseconds time{static_cast<std::int64_t>(work_bound(problem))};
   if (outcome.plans.empty()) {
     outcome.bound.reset(), outcome.covered.clear();
     return;
@@ -184,7 +179,7 @@ Answer search_with_slices(const Problem& problem, const SearchOptions& options,
   note_closest(plans.closest, outcome.infeasible);
   if (outcome.infeasible) outcome.infeasible->proven = false;
   if (!outcome.plans.empty()) outcome.infeasible.reset();
-  join_bound(problem, whole, outcome);
+  join_bound(problem, outcome);
   for (SearchStep& step : outcome.history)
     if (step.bound && outcome.bound) step.bound = std::min(*step.bound, outcome.bound->time);
   return outcome;
