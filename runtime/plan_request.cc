@@ -115,6 +115,7 @@ Executable executable_of_plan(const PlanRequest& request, RankOptions rank) {
     throw ConfigError({file.string()}, "does not name the graph nodes of its recomputed blocks");
   rank.blocks = plan.block_nodes;
   rank.recompute_except_last = plan.recomputed.except_last;
+  rank.offload = plan.recomputed.offload;
   if (plan.training.precision == Precision::Bf16Amp) rank.autocast = at::kBFloat16;
   if (plan.training.precision == Precision::Fp16Amp)
     rank.autocast = at::kHalf, rank.loss_scale = LossScaleOptions{};
@@ -176,6 +177,7 @@ std::vector<RunFact> facts_of(const Executable& run) {
   for (const NodeRange& block : run.rank.blocks)
     plan += stream_all(" ", block.before, "-", block.last);
   if (run.rank.recompute_except_last) plan += " except last";
+  for (const double share : run.rank.offload) plan += stream_all(" ", share);
   const std::string precision = run.plan ? to_string(run.plan->training.precision) : "fp32";
   return {{"the model", digest(run.pipeline.graph.digest), "give all ranks the same model"},
           {"the plan", digest(plan), "give all ranks the same plan, or schedule and cuts"},

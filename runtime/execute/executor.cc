@@ -27,8 +27,9 @@ RankExecutor::RankExecutor(const DependencyGraph& graph, const Placement& placem
   place_norm();
   for (std::size_t t = 0; t < graph.size(); ++t) {
     const Task& task = graph.tasks[t];
-    const bool computes = task.kind == TaskKind::Compute || task.kind == TaskKind::Optimizer;
-    if (computes && task.rank == rank_) order_.push_back({task.position, Doing::Run, TaskId{t}});
+    const bool runs_here = task.kind == TaskKind::Compute || task.kind == TaskKind::Optimizer ||
+                           task.kind == TaskKind::Copy;
+    if (runs_here && task.rank == rank_) order_.push_back({task.position, Doing::Run, TaskId{t}});
     if (task.kind == TaskKind::Transfer && task.rank == rank_)
       for (const Edge& edge : graph.edges_into(TaskId{t})) sends_[edge.from].push_back(TaskId{t});
   }
@@ -171,8 +172,12 @@ Form RankExecutor::form_of(const Action& sent) const {
 
 void RankExecutor::run_task(TaskId id) {
   const Task& task = graph_.tasks[id.index()];
-  for (const Edge& edge : graph_.edges_into(id))
-    if (graph_.tasks[edge.from.index()].kind == TaskKind::Reduction) finish_reduction(edge.from);
+  if (task.kind == TaskKind::Copy) return run_copy(id);
+  for (const Edge& edge : graph_.edges_into(id)) {
+    const Task& before = graph_.tasks[edge.from.index()];
+    if (before.kind == TaskKind::Reduction) finish_reduction(edge.from);
+    if (before.kind == TaskKind::Copy) work_.await_reload(std::get<Action>(before.cell));
+  }
   if (task.kind == TaskKind::Optimizer) {
     const StageId stage = std::get<Action>(task.cell).stage;
     if (work_.before_step) work_.before_step(stage);
@@ -204,6 +209,12 @@ void RankExecutor::run_task(TaskId id) {
       if (makes_weight_gradient(action.op) && last_gradient_.at(action.stage) == id)
         work_.gradients_made(action.stage);
     });
+}
+
+void RankExecutor::run_copy(TaskId id) {
+  const Action& copy = std::get<Action>(graph_.tasks[id.index()].cell);
+  const auto [start, end] = work_.copy(copy, [this] { return mark(); });
+  records_.push_back({id, start, end});
 }
 
 void RankExecutor::receive_for(TaskId id) {

@@ -46,6 +46,12 @@ struct RankWork {
   std::function<std::int64_t(MicrobatchId)> samples = {};
   std::function<Tensors(const Task&)> summand = {};
   std::function<void(const Task&, Tensors)> take_sum = {};
+  /// Gives OFFLOAD or RELOAD to what copies; when the copy begins and ends, as `mark` says it.
+  std::function<std::pair<Nanoseconds, Nanoseconds>(const Action&,
+                                                    const std::function<Nanoseconds()>& mark)>
+      copy = {};
+  /// What the rank does from now on waits for a RELOAD.
+  std::function<void(const Action&)> await_reload = {};
   std::function<void(StageId)> optimizer_step;
   /// The rank's part in REDUCE_NORM, with a tag for its messages: all its gradients are there.
   std::function<void(const Tag&)> settle = {};
@@ -94,6 +100,7 @@ class RankExecutor {
   void order_without_row();
   void perform(const Entry& entry);
   void run_task(TaskId task);
+  void run_copy(TaskId task);
   void receive_for(TaskId task);
   PerStage receive_from(const std::vector<StageId>& others, const Action& action);
   PerStage perform(const Action& action, const PerStage& in);

@@ -69,6 +69,17 @@ std::vector<bool> split_stages(const Pipeline& pipeline) {
   return splits;
 }
 
+/// [stage]
+std::vector<std::set<MicrobatchId>> offloaded_microbatches(const Pipeline& pipeline) {
+  std::vector<std::set<MicrobatchId>> offloaded(pipeline.stages.stages);
+  for (const Task& task : pipeline.tasks.tasks)
+    if (task.kind == TaskKind::Copy) {
+      const Action& copy = std::get<Action>(task.cell);
+      offloaded[copy.stage.index()].insert(*copy.microbatch);
+    }
+  return offloaded;
+}
+
 /// In numbers among all ranks.
 Exchanges exchanges_of(const Pipeline& pipeline) {
   Exchanges exchanges;
@@ -114,6 +125,7 @@ RankPipeline::RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSo
       replicas_(pipeline, rank, tensors_, options.update, transport),
       shared_(pipeline, rank_, tensors_),
       stages_(make_stages(/*training=*/true)),
+      host_engines_(options.placing.device),
       executor_(std::make_unique<RankExecutor>(pipeline.tasks, pipeline.placement, rank_, work(),
                                                transport_)) {
   if (options_.loss_scale && options_.update) factor_.emplace(*options_.loss_scale);
@@ -134,6 +146,7 @@ RankPipeline::RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSo
 RankPipeline::Stages RankPipeline::make_stages(bool training) {
   const std::vector<bool> splits = split_stages(pipeline_);
   const std::vector<MicrobatchId> last = last_forwards(pipeline_.schedule, splits.size());
+  const auto offloaded = offloaded_microbatches(pipeline_);
   Stages stages;
   for (const StageId s : own_)
     stages[s] = std::make_unique<GraphStage>(
@@ -146,6 +159,9 @@ RankPipeline::Stages RankPipeline::make_stages(bool training) {
                 training && !options_.recompute.empty() && options_.recompute.at(s.index()),
             .blocks = training ? options_.blocks : std::vector<NodeRange>{},
             .kept = options_.recompute_except_last ? std::optional(last[s.index()]) : std::nullopt,
+            .offloaded = training ? offloaded[s.index()] : std::set<MicrobatchId>{},
+            .offload_share = options_.offload.empty() ? 1 : options_.offload.at(s.index()),
+            .least_offloaded = options_.least_offloaded,
             .autocast = options_.autocast,
             .defer_batch_norm = options_.defer_batch_norm,
             .training = training,
@@ -162,6 +178,14 @@ RankWork RankPipeline::work() {
   work.samples = [this](MicrobatchId m) { return samples_.at(m.index()); };
   work.summand = [this](const Task& t) { return shared_.summand(t, options_.placing); };
   work.take_sum = [this](const Task& t, const Tensors& sums) { shared_.take_sum(t, sums); };
+  work.copy = [this](const Action& copy, const HostEngines::Mark& mark) {
+    GraphStage& stage = *stages_.at(copy.stage);
+    return copy.op == Op::Offload ? stage.offload(*copy.microbatch, host_engines_, mark)
+                                  : stage.reload(*copy.microbatch, host_engines_, mark);
+  };
+  work.await_reload = [this](const Action& reload) {
+    host_engines_.await(stages_.at(reload.stage)->on_host(*reload.microbatch));
+  };
   work.optimizer_step = [this](StageId s) {
     if (!updates_at_once() && !settled_) return;  // clipping and scaling need all gradients
     update_stage(s);

@@ -22,6 +22,8 @@ struct RankOptions {
   std::vector<bool> recompute;             ///< [stage]; empty = none
   std::vector<NodeRange> blocks = {};      ///< recomputed, each within a stage
   bool recompute_except_last = false;      ///< not of the microbatch that a stage runs forward last
+  std::vector<double> offload = {};        ///< [stage] share that OFFLOAD copies; empty = all
+  Bytes least_offloaded{4096};             ///< storages that are not worth a copy are smaller
   std::optional<at::ScalarType> autocast;  ///< the forward's products run in it
   /// step() answers with when each action ran. On an accelerator events say it, and the host waits
   /// for the device at the beginning and the end of the step; else step() returns when all is given
@@ -74,6 +76,7 @@ class RankPipeline {
   LossScale* loss_scale() { return factor_ ? &*factor_ : nullptr; }
   const std::vector<StageId>& stages() const { return own_; }
   GraphStage& stage(StageId s) { return *stages_.at(s); }
+  const HostEngines& host_engines() const { return host_engines_; }
   /// Called before each cell of a step.
   void on_entering(std::function<void(const Cell&)> call) { entering_ = std::move(call); }
 
@@ -103,6 +106,7 @@ class RankPipeline {
   ReplicaGradients replicas_;
   SharedGradients shared_;
   Stages stages_, evaluation_stages_;
+  HostEngines host_engines_;
   std::unique_ptr<RankExecutor> executor_;
   OptimizerState optimizer_state_;
   std::int64_t updates_ = 0;

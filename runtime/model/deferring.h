@@ -2,6 +2,8 @@
 // and split_products.cc.
 #pragma once
 
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
 #include <initializer_list>
 #include <optional>
 #include <utility>
@@ -53,6 +55,19 @@ void defer(AutogradContext* context, std::initializer_list<Tensor> kept, Compute
 /// keep the leaf at its other end.
 inline Tensor operand(const Tensor& saved, const Tensor& gradient) {
   return saved.detach().to(gradient.scalar_type());
+}
+
+/// What the forward saved; parameters themselves, also where autograd holds other tensors over
+/// their bytes (saved_tensors.h).
+inline variable_list saved_variables(AutogradContext* context) {
+  variable_list saved = context->get_saved_variables();
+  for (Tensor& tensor : saved) {
+    if (!tensor.defined()) continue;
+    const auto accumulator = torch::autograd::impl::try_get_grad_accumulator(tensor);
+    const auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(accumulator.get());
+    if (leaf && leaf->variable.is_alias_of(tensor)) tensor = leaf->variable;
+  }
+  return saved;
 }
 
 inline void add_gradient(Tensor parameter, const Tensor& gradient) {

@@ -8,6 +8,7 @@
 
 #include "planner/ir/basics/error.h"
 #include "runtime/model/name_hash.h"
+#include "runtime/model/saved_tensors.h"
 
 namespace pfeife {
 namespace {
@@ -187,12 +188,19 @@ namespace {
 
 /// The history of what a block makes: its backward runs the block again.
 struct BlockNode : torch::autograd::Node {
-  using Run = std::function<torch::autograd::variable_list(const torch::autograd::variable_list&)>;
+  using Run = std::function<torch::autograd::variable_list(
+      const std::vector<at::Tensor>& inputs, const torch::autograd::variable_list& gradients)>;
   Run run;
+  std::vector<torch::autograd::SavedVariable> inputs;
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
-    return run(gradients);
+    std::vector<at::Tensor> unpacked;
+    for (const auto& input : inputs) unpacked.push_back(input.unpack());
+    return run(unpacked, gradients);
   }
-  void release_variables() override { run = nullptr; }
+  void release_variables() override {
+    run = nullptr;
+    inputs.clear();
+  }
 };
 
 }  // namespace
@@ -217,8 +225,10 @@ void GraphStage::run_block(const ProgramBlock& block, MicrobatchId m, const Flig
     value = value.detach();
     if (graph_.value(v).requires_grad) torch::autograd::set_history(value, node);
   }
-  node->run = [this, &block, m, inputs, buffers](const torch::autograd::variable_list& gradients) {
-    return run_block_backward(block, m, inputs, buffers, gradients);
+  for (const at::Tensor& input : inputs) node->inputs.emplace_back(input, /*is_output=*/false);
+  node->run = [this, &block, m, buffers](const std::vector<at::Tensor>& of,
+                                         const torch::autograd::variable_list& gradients) {
+    return run_block_backward(block, m, of, buffers, gradients);
   };
 }
 
@@ -337,7 +347,9 @@ PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
   if (flight.again)
     for (const ValueId b : slice_.written_buffers) before[b] = tensors_.buffers.at(b).clone();
   take_own_buffers(flight);
-  const std::vector<at::Tensor> results = run_nodes(m, flight, history, /*again=*/false);
+  const std::vector<at::Tensor> results = history && options_.offloaded.contains(m)
+                                              ? run_noting_saved(m, flight)
+                                              : run_nodes(m, flight, history, /*again=*/false);
   if (flight.again) flight.buffers = std::move(before);
   if (loss_value_) {
     const at::Tensor& loss = outputs_.at({m, *loss_value_});
@@ -358,6 +370,78 @@ PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
     let_go_of_received(flight);
   if (options_.training) flights_[m] = std::move(flight);
   return handed;
+}
+
+std::vector<at::Tensor> GraphStage::run_noting_saved(MicrobatchId m, Flight& flight) {
+  const SavedTensorNotes notes([&](const at::Tensor& held) {
+    if (held.has_storage()) flight.saved.emplace_back(held.getIntrusivePtr());
+  });
+  std::vector<at::Tensor> results = run_nodes(m, flight, /*with_history=*/true, /*again=*/false);
+  std::set<const c10::StorageImpl*> elsewhere;  // other stages read them, or write them
+  for (const Tensors& tensors : flight.received)
+    for (const at::Tensor& tensor : tensors)
+      elsewhere.insert(tensor.storage().unsafeGetStorageImpl());
+  for (const at::Tensor& tensor : results)
+    elsewhere.insert(tensor.storage().unsafeGetStorageImpl());
+  std::erase_if(flight.saved, [&](const auto& held) {
+    const auto tensor = held.lock();
+    return !tensor || elsewhere.contains(tensor->storage().unsafeGetStorageImpl());
+  });
+  return results;
+}
+
+/// Storages that nobody but autograd holds: parameters, buffers, inputs and results are held by
+/// others.
+std::vector<c10::Storage> GraphStage::to_offload(const Flight& flight) const {
+  struct Held {
+    c10::Storage storage;
+    std::size_t tensors = 0;
+  };
+  std::vector<Held> found;  // in the order in which they were saved first
+  std::map<const c10::StorageImpl*, std::size_t> number;
+  for (const auto& held : flight.saved) {
+    const auto tensor = held.lock();
+    if (!tensor) continue;
+    const c10::Storage& storage = tensor->storage();
+    const auto [at, fresh] = number.try_emplace(storage.unsafeGetStorageImpl(), found.size());
+    if (fresh) found.push_back({storage});
+    ++found[at->second].tensors;
+  }
+  std::erase_if(found, [&](const Held& held) {
+    return held.storage.use_count() != held.tensors + 1 ||
+           held.storage.device_type() != options_.placing.device.type();
+  });
+  std::size_t all = 0;
+  for (const Held& held : found) all += held.storage.nbytes();
+  std::ranges::stable_sort(found, std::ranges::greater{},
+                           [](const Held& held) { return held.storage.nbytes(); });
+  double left = options_.offload_share * static_cast<double>(all);
+  const auto least = static_cast<std::size_t>(options_.least_offloaded.value);
+  std::vector<c10::Storage> chosen;
+  for (const Held& held : found) {
+    const std::size_t bytes = held.storage.nbytes();
+    if (bytes < least || static_cast<double>(bytes) > left + 0.5) continue;
+    left -= static_cast<double>(bytes);
+    chosen.push_back(held.storage);
+  }
+  return chosen;
+}
+
+HostEngines::Span GraphStage::offload(MicrobatchId m, HostEngines& engines,
+                                      const HostEngines::Mark& mark) {
+  Flight& flight = entry(flights_, m, "OFFLOAD without forward");
+  const std::vector<c10::Storage> storages = to_offload(flight);
+  flight.saved.clear();
+  return engines.offload(storages, flight.on_host, mark);
+}
+
+HostEngines::Span GraphStage::reload(MicrobatchId m, HostEngines& engines,
+                                     const HostEngines::Mark& mark) {
+  return engines.reload(entry(flights_, m, "RELOAD without forward").on_host, mark);
+}
+
+const OnHost& GraphStage::on_host(MicrobatchId m) const {
+  return entry(flights_, m, "no microbatch is under way").on_host;
 }
 
 /// A microbatch without samples: nothing to hand on, a loss that counts nothing.

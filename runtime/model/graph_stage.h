@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "runtime/device/host_engines.h"
 #include "runtime/model/cast_cache.h"
 #include "runtime/model/stage.h"
 #include "runtime/model/stage_observer.h"
@@ -70,6 +71,14 @@ class GraphStage final : public Stage {
   void backward_weight(MicrobatchId m) override;
   std::optional<at::Tensor> loss(MicrobatchId m) const override;
 
+  /// OFFLOAD between F and B or I: of what autograd keeps and nobody else holds, the largest
+  /// storages go to the host, as far as StageOptions::offload_share goes. What the stage received,
+  /// sent or computes again stays.
+  HostEngines::Span offload(MicrobatchId m, HostEngines& engines, const HostEngines::Mark& mark);
+  /// RELOAD behind OFFLOAD. B or I needs HostEngines::await(on_host(m)) before it.
+  HostEngines::Span reload(MicrobatchId m, HostEngines& engines, const HostEngines::Mark& mark);
+  const OnHost& on_host(MicrobatchId m) const;
+
   /// An output of the model that the stage makes, of a microbatch, detached.
   at::Tensor output(MicrobatchId m, ValueId value) const;
 
@@ -91,6 +100,9 @@ class GraphStage final : public Stage {
     PerStage received;                         ///< leaves
     std::vector<torch::autograd::Edge> roots;  ///< [sent value] its history; not its bytes
     torch::autograd::Edge loss_root;
+    /// What autograd keeps over storages that no other stage has, if it goes to the host.
+    std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> saved;
+    OnHost on_host;
     std::map<ValueId, at::Tensor> buffers;  ///< recomputation: as they were before the forward;
                                             ///< evaluation: its own, then lost
   };
@@ -103,6 +115,8 @@ class GraphStage final : public Stage {
       const std::map<ValueId, at::Tensor>& buffers,
       const torch::autograd::variable_list& gradients);
   void let_go_of_received(Flight& flight) const;
+  std::vector<at::Tensor> run_noting_saved(MicrobatchId m, Flight& flight);
+  std::vector<c10::Storage> to_offload(const Flight& flight) const;
   void execute(const Instruction& instruction, MicrobatchId m, bool again);
   void call_plainly(const Instruction& instruction, std::vector<c10::IValue>& stack);
   void fill_values(MicrobatchId m, const Flight& flight);

@@ -29,7 +29,7 @@ struct DeferredLinear : Function<DeferredLinear> {
     return at::linear(x, place.narrow(w), place.narrow(b));
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
-    const variable_list s = c->get_saved_variables();
+    const variable_list s = saved_variables(c);
     const Tensor x = operand(s[0], g[0]), w = s[1], b = s[2], gy = g[0];
     defer(c, {x, gy}, [x, w, b, gy] {
       if (w.requires_grad()) add_product(w, flattened(gy).t(), flattened(x));
@@ -50,7 +50,7 @@ struct DeferredProduct : Function<DeferredProduct> {
     return b ? at::addmm(place.narrow(*b), x, matrix) : at::matmul(x, matrix);
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
-    const variable_list s = c->get_saved_variables();
+    const variable_list s = saved_variables(c);
     const Tensor x = operand(s[0], g[0]), w = s[1], b = s[2], gy = g[0];
     defer(c, {x, gy}, [x, w, b, gy] {
       if (w.requires_grad()) add_product(w, flattened(x).t(), flattened(gy));
@@ -85,7 +85,7 @@ struct DeferredConvolution : Function<DeferredConvolution> {
     return at::conv3d(x, filter, bias, stride, padding, dilation, groups);
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
-    const variable_list s = c->get_saved_variables();
+    const variable_list s = saved_variables(c);
     const Tensor gy = g[0], w = s[1], b = s[2];
     const Tensor x = operand(s[0], gy), wg = operand(w, gy);
     const ConvolutionShape shape{
@@ -124,7 +124,7 @@ struct DeferredEmbedding : Function<DeferredEmbedding> {
     return at::embedding(w, indices, padding, by_frequency, false);
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
-    const variable_list s = c->get_saved_variables();
+    const variable_list s = saved_variables(c);
     const Tensor w = s[0], indices = s[1], gy = g[0];
     defer(c, {indices, gy},
           [w, indices, gy, padding = c->saved_data["padding"].toInt(),

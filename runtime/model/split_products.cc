@@ -27,7 +27,7 @@ struct DeferredEinsum : Function<DeferredEinsum> {
     return at::einsum(equation, {a, b});
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
-    const variable_list s = c->get_saved_variables();
+    const variable_list s = saved_variables(c);
     const Tensor gy = g[0], a = s[0], b = s[1];
     const EinsumGradients by = *einsum_gradients(c->saved_data["equation"].toStringRef());
     const Tensor x = operand(a, gy), w = operand(b, gy);
@@ -54,7 +54,7 @@ struct DeferredGroupedProduct : Function<DeferredGroupedProduct> {
     return at::_grouped_mm(x, w, ends);
   }
   static variable_list backward(AutogradContext* c, const variable_list& g) {
-    const variable_list s = c->get_saved_variables();
+    const variable_list s = saved_variables(c);
     const Tensor gy = g[0].contiguous(), w = s[1], ends = s[2];
     const Tensor x = operand(s[0], gy);
     const auto weight = [x, gy, ends] { return at::_grouped_mm(x.t(), gy, ends); };

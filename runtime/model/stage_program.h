@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct StageOptions {
   bool recompute = false;       ///< F keeps only its inputs; B or I computes it again
   std::vector<NodeRange> blocks = {};     ///< B or I computes each of them again, by itself
   std::optional<MicrobatchId> kept = {};  ///< of which nothing is computed again
+  std::set<MicrobatchId> offloaded = {};  ///< what it saves of them goes to the host and comes back
+  double offload_share = 1;               ///< of the bytes
+  Bytes least_offloaded{4096};            ///< smaller storages stay
   std::optional<at::ScalarType> autocast =
       {};                         ///< the forward runs under LibTorch's autocast to it
   bool defer_batch_norm = false;  ///< running statistics of a step's whole batch

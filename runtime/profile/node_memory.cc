@@ -4,10 +4,10 @@
 #include <set>
 
 #include "runtime/device/allocation_log.h"
+#include "runtime/model/saved_tensors.h"
 #include "runtime/model/split_backward.h"
 #include "runtime/profile/backward_watch.h"
 #include "runtime/profile/node_clock.h"
-#include "runtime/profile/saved_tensors.h"
 
 namespace pfeife {
 namespace {

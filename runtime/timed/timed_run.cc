@@ -64,7 +64,9 @@ TimedRank::TimedRank(const TimedPipeline& pipeline, RankId rank, Transport& tran
   PFEIFE_CHECK(pipeline.durations.size() == pipeline.tasks.size(), "a duration for each task");
   for (std::size_t t = 0; t < pipeline.tasks.size(); ++t) {
     const Task& task = pipeline.tasks.tasks[t];
-    if (task.kind != TaskKind::Compute && task.kind != TaskKind::Optimizer) continue;
+    if (task.kind != TaskKind::Compute && task.kind != TaskKind::Optimizer &&
+        task.kind != TaskKind::Copy)
+      continue;
     // The first action of an overlap waits for the whole of it.
     for_each_action(task.cell, [&, left = pipeline.durations[t]](const Action& action) mutable {
       times_[action] = std::exchange(left, Nanoseconds{0});
@@ -81,6 +83,8 @@ TimedRank::TimedRank(const TimedPipeline& pipeline, RankId rank, Transport& tran
   work.contribution = [this](const Task& task, RankId) { return contribution(task); };
   work.reduce = [](const Task&, const auto&) {};
   work.settle = [this](const Tag& tag) { settle(tag); };
+  work.copy = [this](const Action& action, const auto&) { return copy(action); };
+  work.await_reload = [this](const Action& action) { sleep_until(copied_.at(action), lateness_); };
   work.optimizer_step = [this](StageId stage) {
     sleep_until(now() + times_.at(stage_action(Op::OptimizerStep, stage)), lateness_);
   };
@@ -104,6 +108,16 @@ void TimedRank::settle(const Tag& tag) {
       if (RankId{r} == transport_.rank()) continue;
       sends ? transport_.send(RankId{r}, tag, {}) : void(transport_.receive(RankId{r}, tag));
     }
+}
+
+/// Beside what the rank computes, one copy after another each way.
+std::pair<Nanoseconds, Nanoseconds> TimedRank::copy(const Action& action) {
+  const bool back = action.op == Op::Reload;
+  Nanoseconds start = std::max(now(), engine_free_[back ? 1 : 0]);
+  if (back) start = std::max(start, copied_.at(offload(action.stage, *action.microbatch)));
+  const Nanoseconds end = start + times_.at(action);
+  copied_[action] = engine_free_[back ? 1 : 0] = end;
+  return {start, end};
 }
 
 Tensors TimedRank::contribution(const Task& reduction) const {

@@ -44,12 +44,15 @@ class TimedRank {
 
  private:
   void settle(const Tag& tag);
+  std::pair<Nanoseconds, Nanoseconds> copy(const Action& action);
   Tensors contribution(const Task& reduction) const;
 
   const TimedPipeline& pipeline_;
   Lateness lateness_;
   TimedTransport transport_;
   std::map<Action, Nanoseconds> times_;
+  std::map<Action, Nanoseconds> copied_;  ///< OFFLOAD and RELOAD of the step: their ends
+  Nanoseconds engine_free_[2]{};          ///< out, back
   std::map<StageId, std::unique_ptr<TimedStage>> stages_;
   std::unique_ptr<RankExecutor> executor_;
   std::function<void(const Cell&)> entering_;

@@ -8,11 +8,12 @@
 namespace pfeife {
 
 /// While it lives, `note` is called for every tensor that this thread's forward saves: parameters,
-/// buffers and inputs as well, a tensor as often as it is saved. Not for stages that split their
-/// backward: there, gradients are added to the saved parameter, which is a copy while this lives.
+/// buffers and inputs as well, a tensor as often as it is saved. It is given the tensor that
+/// autograd holds in the place of the saved one: over the same storage, without history, and gone
+/// when autograd lets go of it.
 class SavedTensorNotes {
  public:
-  explicit SavedTensorNotes(std::function<void(const at::Tensor&)> note);
+  explicit SavedTensorNotes(std::function<void(const at::Tensor& held)> note);
   ~SavedTensorNotes();
   SavedTensorNotes(const SavedTensorNotes&) = delete;
   SavedTensorNotes& operator=(const SavedTensorNotes&) = delete;

@@ -1,4 +1,4 @@
-#include "runtime/profile/saved_tensors.h"
+#include "runtime/model/saved_tensors.h"
 
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 
@@ -11,8 +11,8 @@ thread_local const std::function<void(const at::Tensor&)>* noting = nullptr;
 struct Holder : torch::autograd::SavedVariableHooks {
   at::Tensor tensor;
   void call_pack_hook(const at::Tensor& saved) override {
-    tensor = saved.detach();
-    if (noting) (*noting)(saved);
+    tensor = saved.tensor_data();
+    if (noting) (*noting)(tensor);
   }
   at::Tensor call_unpack_hook() override { return tensor; }
 };
