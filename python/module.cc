@@ -154,7 +154,7 @@ nb::bytes column(const Trace& trace, const Number& number) {
 }
 
 const char* kind_name(const Event& event) {
-  static constexpr const char* kNames[] = {"compute", "transfer", "reduction", "optimizer"};
+  static constexpr const char* kNames[] = {"compute", "transfer", "reduction", "optimizer", "copy"};
   return kNames[static_cast<std::size_t>(event.kind)];
 }
 
@@ -327,6 +327,7 @@ std::vector<nb::dict> stages(const Planned& planned, std::size_t contestant) {
     stage["sends"] = nb::cast(sends);
     const bool recomputed = s < plan.recomputed.stages.size() && plan.recomputed.stages[s];
     stage["recomputed"] = recomputed;
+    stage["offload"] = s < plan.recomputed.offload.size() ? plan.recomputed.offload[s] : 0.0;
   }
   return stages;
 }

@@ -40,7 +40,7 @@ class Draws(TorchDispatchMode):
 
 class Checked(NamedTuple):
     """The same on every rank. loss, plain_loss: of the step. gradients: by name, how far each is from the plain module's, as a
-    share of its largest number; inf where only one has a gradient."""
+    share of its largest number; inf where only one has a gradient, or a number is NaN."""
 
     loss: float
     plain_loss: float
@@ -103,7 +103,8 @@ def check(pipe: Any, args: Any, kwargs: Any) -> Checked:
 def _apart(one: torch.Tensor | None, other: torch.Tensor | None) -> float:
     if one is None or other is None:
         return 0.0 if one is other else float("inf")
-    return float((one - other).abs().max() / other.abs().max().clamp(min=torch.finfo(other.dtype).tiny))
+    far = float((one - other).abs().max() / other.abs().max().clamp(min=torch.finfo(other.dtype).tiny))
+    return far if far == far else float("inf")  # max() passes over NaN
 
 
 def _whole(pipe: Any) -> dict[str, torch.Tensor]:
@@ -124,8 +125,8 @@ def _whole(pipe: Any) -> dict[str, torch.Tensor]:
 class Measured:
     """A step as it ran. step: ms. bubble: share of ranks x step that no F, B, I or W fills.
 
-    events: numpy record array with the columns of Trace.events, of F, B, I and W; posted: when its turn came, so that up to
-        `start` it waited for messages.
+    events: numpy record array with the columns of Trace.events, of F, B, I and W ("compute"), OFFLOAD and RELOAD ("copy");
+        posted: when its turn came, so that up to `start` it waited for messages or copies.
     """
 
     source = "measured"
@@ -134,7 +135,8 @@ class Measured:
         self.events, self.ranks = events, ranks
         span = int(events.end.max() - events.posted.min())
         self.step = span / 1e6
-        self.bubble = 1 - int((events.end - events.start).sum()) / (ranks * span)
+        computing = events[events.kind == "compute"]
+        self.bubble = 1 - int((computing.end - computing.start).sum()) / (ranks * span)
 
     def of_cells(self, row: Sequence[str], rank: int, begin: int) -> list[dict[str, Any]]:
         """The events of a rank's row, overlapped ones as one. begin: ns, of the step."""
@@ -146,7 +148,7 @@ class Measured:
             if names:
                 starts, ends = ([int(own[name][which]) + begin for name in names] for which in ("start", "end"))
                 times = dict(posted=min(starts), start=min(starts), end=max(ends), launch=0)
-                found.append(dict(kind="compute", action=cell, rank=rank, peer=rank, **times))
+                found.append(dict(kind=str(own[names[0]]["kind"]), action=cell, rank=rank, peer=rank, **times))
         return found
 
     def to_pandas(self) -> Any:
@@ -157,6 +159,9 @@ class Measured:
 
     def __repr__(self) -> str:
         return f"<pfeife.Measured {self.ranks} ranks, step {self.step:.6g} ms, bubble {self.bubble:.1%}>"
+
+
+KINDS = {"F", "B", "I", "W", "OFFLOAD", "RELOAD"}  # that a trace has
 
 
 def trace(pipe: Any, args: Any, kwargs: Any) -> Measured:
@@ -189,11 +194,12 @@ def trace(pipe: Any, args: Any, kwargs: Any) -> Measured:
     rows = [
         (str(action), pipe.rank, action.stage, action.microbatch, since(turn), since(began), since(ended))
         for action, turn, began, ended in executor.measured
-        if action.kind in "FBIW"
+        if action.kind in KINDS
     ]
     found = [row for of_rank in pipe._messages.all(rows) for row in of_rank]
     action, rank, stage, microbatch, turn, began, ended = (np.array(column) for column in zip(*found))
-    arrays = [np.full(len(found), "compute", dtype="U10"), action]
+    kind = np.array(["copy" if "LOAD" in one else "compute" for one in action], dtype="U10")
+    arrays = [kind, action]
     arrays += [rank, rank, stage, microbatch, turn, began, ended, np.zeros(len(found), dtype=np.int64)]
     types = [("kind", "U10"), ("action", action.dtype.str), *((name, "i8") for name in _NUMBERS)]
     return Measured(np.rec.fromarrays(arrays, dtype=types), dist.get_world_size(pipe.group))

@@ -15,8 +15,9 @@ import torch
 from torch.autograd.graph import get_gradient_edge
 
 from ._core import ConfigError
+from ._host import Host, Saved
 from ._messages import Arriving, Messages
-from ._operators import Moment
+from ._operators import Moment, let_go
 from ._slices import Slices
 from ._stages import Stage
 
@@ -25,7 +26,7 @@ NOT_EXECUTED = {"UNSHARD", "RESHARD", "REDUCE_GRAD", "OPTIMIZER_STEP"}
 
 
 class Action(NamedTuple):
-    kind: str  # F B I W, SEND_F RECV_F SEND_B RECV_B
+    kind: str  # F B I W, SEND_F RECV_F SEND_B RECV_B, OFFLOAD RELOAD
     stage: int
     microbatch: int  # with slices of the sequence: of all slices of all microbatches
     other: int  # the stage at the other end of a transfer
@@ -64,6 +65,7 @@ class Flight(NamedTuple):
     loss: torch.Tensor | None
     received: Mapping[int, list[Any]]
     tape: list[tuple[Any, torch.Tensor]] | None
+    saved: Saved | None = None  # of a microbatch that is offloaded
 
 
 class Executor:
@@ -83,7 +85,10 @@ class Executor:
             "RECV_F": self._receive_values,
             "SEND_B": self._send_gradients,
             "RECV_B": self._receive_gradients,
+            "OFFLOAD": self._copy,
+            "RELOAD": self._copy,
         }
+        self._host = Host(self._device)
         self.scale: Callable[[torch.Tensor], torch.Tensor] | None = None  # of the loss, for fp16
         self.returned: dict[str, list[Any]] | None = None  # [microbatch] by value, of a pass that gives them
         self.action: Any = None  # where it is; else words
@@ -109,6 +114,7 @@ class Executor:
         self._as_written = torch.autocast(kind, enabled=False) if cast else contextlib.nullcontext()  # around backwards
         self.alike = [(training, cast, *(one.shape for one in part)) for part in micro]  # whose messages hold the same
         self._split = {(one.stage, one.microbatch) for one in row if one.kind == "I"}
+        self._offloaded = {(one.stage, one.microbatch) for one in row if one.kind == "OFFLOAD"}
         self._values: dict[tuple[int, int, int], Any] = {}
         self._gradients: dict[tuple[int, int, int], Any] = {}
         self._flights: dict[tuple[int, int], Flight] = {}
@@ -118,9 +124,10 @@ class Executor:
                 if shares[action.microbatch] or (self.returned is not None and action.microbatch < len(micro)):
                     self.action = action
                     turn = self._began = self.clock() if self.clock else None
+                    self._ended = None
                     self._do[action.kind](action)
                     if self.clock:
-                        self.measured.append((action, turn, self._began, self.clock()))
+                        self.measured.append((action, turn, self._began, self._ended or self.clock()))
                 if number in after:
                     after[number]()
             self._messages.finish()
@@ -197,10 +204,12 @@ class Executor:
         if self.clock:
             self._began = self.clock()
         tape: list[Any] | None = [] if (action.stage, m) in self._split else None
-        self._moment.at(m, tape, recomputes=m != stage.kept)
+        saved = Saved(action.stage, m, stage.offload) if (action.stage, m) in self._offloaded else None
+        self._moment.at(m, tape, recomputes=m != stage.kept, offloads=saved is not None)
         if self.slices:
             self.slices.at(m)
-        given = stage.forward(inputs) if self._training else stage.evaluation(*inputs)
+        with saved.hooks() if saved else contextlib.nullcontext():
+            given = stage.forward(inputs) if self._training else stage.evaluation(*inputs)
         for target, places in stage.targets.items():
             self._values[action.stage, target, m] = [given[i] for i in places]
         if self.returned is not None:
@@ -212,7 +221,20 @@ class Executor:
         if self._training:
             sent = {i for places in stage.targets.values() for i in places}
             ends = {i: get_gradient_edge(given[i]) for i in sent if isinstance(given[i], torch.Tensor) and given[i].requires_grad}
-            self._flights[action.stage, m] = Flight(ends, None if stage.loss is None else given[stage.loss], received, tape)
+            loss = None if stage.loss is None else given[stage.loss]
+            self._flights[action.stage, m] = Flight(ends, loss, received, tape, saved)
+            if saved:
+                saved.leave(given[i] for i in sent)
+                for source, values in received.items():
+                    for one in values if self._rank_of[source] != self._rank else ():
+                        if isinstance(one, torch.Tensor) and all(one is not other for other in given):
+                            let_go(one)
+
+    def _copy(self, action: Action) -> None:
+        saved = self._flights[action.stage, action.microbatch].saved
+        assert saved is not None
+        way = self._host.offload if action.kind == "OFFLOAD" else self._host.reload
+        self._began, self._ended = way(saved, self.clock or (lambda: None))
 
     def _backward(self, action: Action) -> None:
         stage, m = self._stages[action.stage], action.microbatch
@@ -231,6 +253,8 @@ class Executor:
             edges, of_later = self.slices.roots(m, stage.names)
             roots += edges
             gradients += of_later
+        if flight.saved:
+            self._host.wait(flight.saved)
         if self.clock:
             self._began = self.clock()
         self._moment.at(m, flight.tape)

@@ -49,6 +49,7 @@ class Moment:
         self.step = 0
         self.tape: list[tuple[Any, torch.Tensor]] | None = None
         self.recomputes = True  # what is planned so
+        self.offloads = False  # what autograd saves can leave the device
         self.base = 0
         self.device = device
         if device.type == "cpu":
@@ -58,10 +59,18 @@ class Moment:
             of_device.init()
             self.generator = of_device.default_generators[device.index or 0]
 
-    def at(self, microbatch: int, tape: list[tuple[Any, torch.Tensor]] | None = None, *, recomputes: bool = True) -> None:
+    def at(
+        self,
+        microbatch: int,
+        tape: list[tuple[Any, torch.Tensor]] | None = None,
+        *,
+        recomputes: bool = True,
+        offloads: bool = False,
+    ) -> None:
         self.base = hash((self.seed, self.step, microbatch))
         self.tape = tape
         self.recomputes = recomputes
+        self.offloads = offloads
 
     def draw(self, salt: int) -> None:
         self.generator.manual_seed(hash((self.base, salt)) & MASK)
@@ -76,15 +85,22 @@ class Moment:
             self.generator.set_state(state)
 
 
+def let_go(leaf: torch.Tensor) -> None:
+    """Of a leaf's storage, which autograd's hooks keep for the backward; what remains has its shape, and takes its gradient."""
+    leaf.data = leaf.new_empty(1).expand(leaf.shape)
+
+
 class Deferred(torch.autograd.Function):
     """An operator whose backward makes the gradients of its activations, and leaves those of its weights on the tape."""
 
     @staticmethod
-    def forward(ctx: Any, anchor: torch.Tensor, call: Callable[..., Any], tape: list[Any], *inputs: torch.Tensor) -> torch.Tensor:
+    def forward(ctx: Any, anchor: torch.Tensor, call: Callable[..., Any], moment: Moment, *inputs: torch.Tensor) -> torch.Tensor:
         with torch.enable_grad():
             ctx.own = [one.detach().requires_grad_(one.requires_grad) for one in inputs]
             made = call(*ctx.own)
-        ctx.edge, ctx.tape = get_gradient_edge(made), tape
+        ctx.edge, ctx.tape = get_gradient_edge(made), moment.tape
+        for one in ctx.own if moment.offloads else ():
+            let_go(one)
         return made.detach()
 
     @staticmethod
@@ -108,7 +124,7 @@ def deferred(target: Callable[..., Any], moment: Moment) -> Callable[..., Any]:
             new = dict(zip(at, activations))
             return target(*[new.get(i, one) for i, one in enumerate(args)], **kwargs)
 
-        return Deferred.apply(anchor, call, moment.tape, *[args[i] for i in at])
+        return Deferred.apply(anchor, call, moment, *[args[i] for i in at])
 
     return later
 

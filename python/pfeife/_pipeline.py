@@ -152,8 +152,6 @@ class Pipeline:
                 "a GradScaler of each rank alone would skip other steps than the others: "
                 "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler(process_group=...)"
             )
-        if any(kind in cell for row in cells for cell in row for kind in ("OFFLOAD", "RELOAD")):
-            raise ConfigError("the plan offloads what stages save to the host, which is not run here; run a plan that offloads nothing")
         # An order in which transfers that hold their rank never wait in a circle.
         if wrong := plan.schedule.violations("rank", blocking=True):
             raise ConfigError(f"the schedule cannot run where transfers hold their rank; lower it again:\n{wrong}")
@@ -178,6 +176,7 @@ class Pipeline:
             dict(table.named_buffers(remove_duplicate=False)) if table else self.capture.buffers,
             said,
         )
+        self._refuse_beside_offload(rows, pieces)
         if pieces > 1:
             self._refuse_beside_slices(rows)
             program.slices = Slices(program, pieces, self._slice_lengths)
@@ -204,6 +203,21 @@ class Pipeline:
             self._compiled(self._compile if isinstance(self._compile, Mapping) else {})
         if self._scaler is not None:
             self._executor.scale = self._scaler.scale
+
+    def _refuse_beside_offload(self, rows: list[list[Action]], pieces: int) -> None:
+        offloading = {one.stage for row in rows for one in row if one.kind == "OFFLOAD"}
+        if none := sorted(stage for stage in offloading if not self.plan.stages[stage]["offload"]):
+            raise ConfigError(
+                f"the rows have OFFLOAD of stage {none[0]}, and the plan names no share of it: say a share for each stage in its "
+                "plan.yaml (offload: [1, 0.5, 0, 0]), or take rows without OFFLOAD"
+            )
+        if offloading and pieces > 1:
+            raise ConfigError("whole microbatches alone are offloaded, and the plan cuts them into slices: offload nothing, or plan 1f1b")
+        if offloading and self._shard is not None:
+            raise ConfigError(
+                "FSDP2 lets go of whole weights behind each forward, which autograd has saved for the backward: plans that offload "
+                "run without shard; use replicas, or offload nothing"
+            )
 
     def _refuse_beside_slices(self, rows: list[list[Action]]) -> None:
         beside = {

@@ -258,7 +258,7 @@ class Program:
 class Stage:
     """One of this rank's stages. sources, targets: by the stage at the other end, which inputs come from there, and which
     results go there. leaves: (input, input of the model). loss: which result it is. returned: which results of `evaluation` the
-    module returns. kept: the microbatch that is not computed again."""
+    module returns. kept: the microbatch that is not computed again. offload: share of what it saves that OFFLOAD takes."""
 
     def __init__(
         self,
@@ -273,6 +273,7 @@ class Stage:
         kept: int | None = None,
     ):
         self.kept = kept
+        self.offload: float = said["offload"]
         nodes = program.nodes[number]
         self.names = names = {node.name for node in nodes}
         self.inputs = program.read(nodes)

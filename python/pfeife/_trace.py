@@ -19,7 +19,7 @@ class Trace:
     """A step as it was estimated or simulated.
 
     step: ms. bubble: share of ranks x step that no F, B, I or W fills. source: "estimated" or "simulated".
-    events: numpy record array, an event a task: kind ("compute", "transfer", "reduction", "optimizer"), action ("2F0"),
+    events: numpy record array, an event a task: kind ("compute", "transfer", "reduction", "optimizer", "copy"), action ("2F0"),
         rank, peer (receiver of a transfer, else the rank), stage, microbatch (-1 = none), and in integer nanoseconds
         posted (all that it needs was there, except its turn), start, end, launch (leading part that is overhead).
     memory: [rank] record arrays of time (ns) and bytes; of a schedule without a model, microbatches in flight.

@@ -109,7 +109,8 @@ def plain(capture, module, batches, microbatches):
 def difference(one, other):
     if one is None or other is None:
         return 0.0 if one is other else float("inf")
-    return float(((one.detach() - other.detach()).abs().max() / other.detach().abs().max().clamp(min=1e-3)))
+    far = float(((one.detach() - other.detach()).abs().max() / other.detach().abs().max().clamp(min=1e-3)))
+    return far if far == far else float("inf")  # max() of what was found would pass over NaN
 
 
 def trained(capture, plan, module, batches, wanted, **how):
