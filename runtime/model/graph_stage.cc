@@ -347,7 +347,7 @@ PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
   if (flight.again)
     for (const ValueId b : slice_.written_buffers) before[b] = tensors_.buffers.at(b).clone();
   take_own_buffers(flight);
-  const std::vector<at::Tensor> results = history && options_.offloaded.contains(m)
+  const std::vector<at::Tensor> results = options_.offloaded.contains(m)
                                               ? run_noting_saved(m, flight)
                                               : run_nodes(m, flight, history, /*again=*/false);
   if (flight.again) flight.buffers = std::move(before);
@@ -372,26 +372,27 @@ PerStage GraphStage::forward(MicrobatchId m, const PerStage& received) {
   return handed;
 }
 
+/// What the forward saves of a microbatch that is offloaded: what autograd keeps, or of a forward
+/// that runs again what it received.
 std::vector<at::Tensor> GraphStage::run_noting_saved(MicrobatchId m, Flight& flight) {
   const SavedTensorNotes notes([&](const at::Tensor& held) {
     if (held.has_storage()) flight.saved.emplace_back(held.getIntrusivePtr());
   });
-  std::vector<at::Tensor> results = run_nodes(m, flight, /*with_history=*/true, /*again=*/false);
-  std::set<const c10::StorageImpl*> elsewhere;  // other stages read them, or write them
-  for (const Tensors& tensors : flight.received)
-    for (const at::Tensor& tensor : tensors)
-      elsewhere.insert(tensor.storage().unsafeGetStorageImpl());
-  for (const at::Tensor& tensor : results)
-    elsewhere.insert(tensor.storage().unsafeGetStorageImpl());
+  std::vector<at::Tensor> results = run_nodes(m, flight, !flight.again, /*again=*/false);
+  if (flight.again)
+    for (const Tensors& tensors : flight.received)
+      for (const at::Tensor& tensor : tensors) flight.saved.emplace_back(tensor.getIntrusivePtr());
+  std::set<const c10::StorageImpl*> sent;
+  for (const at::Tensor& tensor : results) sent.insert(tensor.storage().unsafeGetStorageImpl());
   std::erase_if(flight.saved, [&](const auto& held) {
     const auto tensor = held.lock();
-    return !tensor || elsewhere.contains(tensor->storage().unsafeGetStorageImpl());
+    return !tensor || sent.contains(tensor->storage().unsafeGetStorageImpl());
   });
   return results;
 }
 
-/// Storages that nobody but autograd holds: parameters, buffers, inputs and results are held by
-/// others.
+/// Storages that nothing but the backward needs: others hold parameters, buffers, the model's
+/// inputs, results, and what another stage has saved, too.
 std::vector<c10::Storage> GraphStage::to_offload(const Flight& flight) const {
   struct Held {
     c10::Storage storage;
@@ -409,7 +410,8 @@ std::vector<c10::Storage> GraphStage::to_offload(const Flight& flight) const {
   }
   std::erase_if(found, [&](const Held& held) {
     return held.storage.use_count() != held.tensors + 1 ||
-           held.storage.device_type() != options_.placing.device.type();
+           held.storage.device_type() != options_.placing.device.type() ||
+           held.storage.allocator() == nullptr;
   });
   std::size_t all = 0;
   for (const Held& held : found) all += held.storage.nbytes();

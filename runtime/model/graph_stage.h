@@ -71,9 +71,9 @@ class GraphStage final : public Stage {
   void backward_weight(MicrobatchId m) override;
   std::optional<at::Tensor> loss(MicrobatchId m) const override;
 
-  /// OFFLOAD between F and B or I: of what autograd keeps and nobody else holds, the largest
-  /// storages go to the host, as far as StageOptions::offload_share goes. What the stage received,
-  /// sent or computes again stays.
+  /// OFFLOAD between F and B or I: of what F saved and nothing but the backward needs, the largest
+  /// storages go to the host, as far as StageOptions::offload_share goes. What the stage sent
+  /// stays.
   HostEngines::Span offload(MicrobatchId m, HostEngines& engines, const HostEngines::Mark& mark);
   /// RELOAD behind OFFLOAD. B or I needs HostEngines::await(on_host(m)) before it.
   HostEngines::Span reload(MicrobatchId m, HostEngines& engines, const HostEngines::Mark& mark);
@@ -100,7 +100,7 @@ class GraphStage final : public Stage {
     PerStage received;                         ///< leaves
     std::vector<torch::autograd::Edge> roots;  ///< [sent value] its history; not its bytes
     torch::autograd::Edge loss_root;
-    /// What autograd keeps over storages that no other stage has, if it goes to the host.
+    /// Tensors over what F saved and does not send, if it goes to the host.
     std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> saved;
     OnHost on_host;
     std::map<ValueId, at::Tensor> buffers;  ///< recomputation: as they were before the forward;
