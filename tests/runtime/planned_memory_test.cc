@@ -17,7 +17,7 @@
 #include "planner/schedules/zb_greedy.h"
 #include "runtime/device/counting_allocator.h"
 #include "runtime/profile/profiler.h"
-#include "tests/runtime/pipelines.h"
+#include "tests/runtime/offloading_rows.h"
 
 namespace pfeife {
 namespace {
@@ -154,10 +154,12 @@ Schedule received_when_needed(Schedule lowered) {
   return lowered;
 }
 
-/// [rank] by how much the second step's peak is above what is there between steps.
+/// [rank] by how much the second step's peak is above what is there between steps. `held`: [rank]
+/// the host's memory for what was offloaded.
 std::vector<Bytes> measured(const Model& model, const Pipeline& pipeline,
-                            const RankOptions& options) {
+                            const RankOptions& options, std::vector<Bytes>* held = nullptr) {
   std::vector<Bytes> above(pipeline.ranks());
+  if (held) held->resize(pipeline.ranks());
   RandomTurns turns;
   run_ranks(pipeline.ranks(), options.placing.device, [&](RankId rank, Transport& under) {
     CopyingTransport transport(under);
@@ -167,6 +169,7 @@ std::vector<Bytes> measured(const Model& model, const Pipeline& pipeline,
     const ThreadCount count;
     own.step(inputs);
     above[rank.index()] = count.peak();
+    if (held) held->at(rank.index()) = own.host_engines().held();
   });
   return above;
 }
@@ -282,6 +285,35 @@ TEST_P(PlannedMemory, OfRecomputedStagesAndBlocksIsThatOfTheAllocator) {
               << testing::name_of(spec) << (blocks ? ", blocks" : ", stages")
               << (except_last ? " except last: " : ": ") << told(rank);
       }
+}
+
+// 1F1B of D = N = 4 holds 4, 3, 2, 1 microbatches. Where a copy takes half of F, rank 0 holds 2
+// without its microbatches 0, 1, 2, and rank 1 without 0 and 2 (a brute force by others,
+// tests/data/offload/unit_cases.csv); these are on the host at the same time. The highest moment is
+// the first backward, with and without.
+TEST_P(PlannedMemory, SinksByTheMicrobatchesThatAreOnTheHost) {
+  count_allocations();
+  const Model model(GetParam().model);
+  const ScheduleSpec spec{"1f1b", 4, 4, 1, {}, {}};
+  const std::vector<std::set<std::size_t>> offloaded{{0, 1, 2}, {0, 2}, {}, {}};
+  const std::int64_t fewer[] = {2, 1, 0, 0};
+  const Pipeline copying = testing::offloading_pipeline(
+      model, spec,
+      [&](StageId stage, MicrobatchId m) { return offloaded[stage.index()].contains(m.index()); });
+  RankOptions options;
+  options.least_offloaded = Bytes{64};
+  std::vector<Bytes> held;
+  const std::vector<Bytes> with = measured(model, copying, options, &held);
+  const std::vector<Bytes> without = measured(model, model.pipeline(spec), options);
+  for (std::size_t r = 0; r < 4; ++r) {
+    const auto away = static_cast<std::int64_t>(offloaded[r].size());
+    const std::int64_t each = away == 0 ? 0 : held[r].value / away;
+    const std::string bytes = stream_all("rank ", r, ": ", to_string(without[r]), " -> ",
+                                         to_string(with[r]), ", ", each, " B a microbatch");
+    EXPECT_EQ(without[r] > with[r], away > 0) << bytes;
+    if (GetParam().model == "tiny_shared") continue;  // then another moment is higher
+    EXPECT_EQ((without[r] - with[r]).value, fewer[r] * each) << bytes;
+  }
 }
 
 // What is off: one feature map of 4.5 KiB in tiny_unet, two with blocks (the gradient of a skip is
