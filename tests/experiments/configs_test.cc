@@ -22,12 +22,9 @@ TEST_P(ShippedConfig, RunsReducedAndLeavesEveryFile) {
   if (run({(configs() / GetParam()).string() + ".yaml", "--measures"}).code == 0)
     GTEST_SKIP() << "measures; tests/measure runs it where pfeife-run is";
   // Enough devices that the models fit.
-  const std::map<std::string, std::string> devices{{"llama2_7b", "8"},
-                                                   {"llama_70b_offload", "16"},
-                                                   {"offload", "4"},
-                                                   {"sdxl_unet", "8"},
-                                                   {"zero_bubble", "8"},
-                                                   {"zero_bubble_sweep", "8"}};
+  const std::map<std::string, std::string> devices{
+      {"llama2_7b", "8"}, {"llama_70b_offload", "16"}, {"offload", "4"},
+      {"sdxl_unet", "8"}, {"zero_bubble", "8"},        {"zero_bubble_sweep", "8"}};
   const auto found = devices.find(GetParam());
   const bool forward = GetParam() == "forward";
   const std::string family = forward                             ? "forward"
