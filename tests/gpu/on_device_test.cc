@@ -21,6 +21,7 @@
 #include "runtime/train/measure.h"
 #include "runtime/train/training.h"
 #include "tests/gpu/fake_card.h"
+#include "tests/runtime/offloading_rows.h"
 #include "tests/runtime/same.h"
 
 namespace pfeife {
@@ -65,6 +66,29 @@ TEST_P(OnDevice, PipelinesGiveTheGradientsOfTheUnsplitModel) {
       expect_same(pipeline, run(pipeline, model.source, options), whole, 1e-12,
                   name + " " + name_of(spec));
     }
+  }
+}
+
+// What is copied to the host and back on streams of its own: gradients, and on the stand-in the
+// order of all that touches memory.
+TEST_P(OnDevice, PipelinesThatOffloadGiveTheGradientsOfTheUnsplitModel) {
+  for (const std::string& name : tiny_models()) {
+    const Model model(name);
+    RunOptions options{.rank = exact(), .steps = 2};
+    const Outcome whole = run(model.unsplit(4), model.source, options);
+    options.rank.least_offloaded = Bytes{64};  // the models are small
+    if (is_stand_in()) take_races();
+    for (const ScheduleSpec& spec :
+         {ScheduleSpec{"1f1b", 4, 4, 1, {}, {}}, ScheduleSpec{"interleaved_1f1b", 2, 4, 2, {}, {}},
+          ScheduleSpec{"zb_h1", 2, 4, 1, {}, {}}})
+      for (const double share : {1.0, 0.5}) {
+        const Pipeline pipeline = offloading_pipeline(model, spec);
+        options.rank.offload.assign(pipeline.stages.stages, share);
+        expect_same(pipeline, run(pipeline, model.source, options), whole, 1e-12,
+                    name + " " + name_of(spec));
+      }
+    if (!is_stand_in()) continue;
+    EXPECT_EQ(take_races(), std::vector<std::string>{}) << name;
   }
 }
 
