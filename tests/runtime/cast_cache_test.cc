@@ -243,7 +243,7 @@ class CastsOfProcesses : public ProcessTest {
     std::istringstream lines(content_of(out));
     std::string all;
     for (std::string line; std::getline(lines, line);)
-      all += line.substr(line.rfind(',') + 1) + " ";  // without the time
+      all += line.substr(line.find(',', line.find(',') + 1)) + " ";  // without the time
     return all;
   }
 };
