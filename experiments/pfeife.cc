@@ -17,6 +17,7 @@
 #include "planner/cost/estimate/memory.h"
 #include "planner/cost/operators/table_effects.h"
 #include "planner/cost/stages/recomputed_layers.h"
+#include "planner/cost/stages/sliced_stage_costs.h"
 #include "planner/inputs/read_layers.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/cluster/mesh_file.h"
@@ -355,7 +356,8 @@ Planned load_plan(const std::filesystem::path& folder, const RunOptions& options
 }
 
 PlannedStages stages_of(const Planned& planned, std::size_t contestant) {
-  const ModelFiles& files = searched_case(planned).config->model;
+  const EvaluatedCase& evaluated = searched_case(planned);
+  const ModelFiles& files = evaluated.config->model;
   const Plan& plan = planned.contestants.at(contestant).priced().plan;
   if (files.format != ModelFormat::Pt2)
     throw ConfigError(
@@ -366,6 +368,9 @@ PlannedStages stages_of(const Planned& planned, std::size_t contestant) {
   std::vector<NodeId> cuts;
   for (const std::int32_t node : plan.cut_nodes) cuts.emplace_back(node);
   stages.split = split_graph(stages.graph, table_effects(stages.graph), cuts);
+  if (const std::size_t slices = slice_count(plan.schedule); slices > 1)
+    stages.slice_ends =
+        slice_ends_of(*evaluated.planned.front().inputs.layers, slices, plan.spec.slice_lengths);
   return stages;
 }
 

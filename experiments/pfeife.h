@@ -151,6 +151,8 @@ Planned load_plan(const std::filesystem::path& folder, const RunOptions& options
 struct PlannedStages {
   Graph graph;       ///< of one microbatch, its nodes in the plan's order
   GraphSplit split;  ///< by cuts after Plan::cut_nodes; blocks that are recomputed: block_nodes
+  /// [slice] Where it ends, as a share of the sequence; empty: microbatches are whole.
+  std::vector<double> slice_ends = {};
 };
 /// What runs in which stage of one of the contestants. `planned` must have been found by plan() or
 /// load_plan(), of an archive. Errors: ConfigError of a model that has layers alone; RuntimeFault

@@ -331,6 +331,9 @@ std::vector<nb::dict> stages(const Planned& planned, std::size_t contestant) {
   }
   return stages;
 }
+std::vector<double> slice_ends(const Planned& planned, std::size_t contestant) {
+  return stages_of(planned, contestant).slice_ends;
+}
 /// [block] The nodes of each block that is computed again.
 std::vector<std::vector<std::string>> blocks(const Planned& planned, std::size_t contestant) {
   const Plan& plan = planned.contestants.at(contestant).plan;
@@ -403,6 +406,7 @@ void bind_planned(nb::module_& m) {
       .def("report", &report)
       .def("stages", &stages, "contestant"_a)
       .def("blocks", &blocks, "contestant"_a)
+      .def("slice_ends", &slice_ends, "contestant"_a)
       .def(
           "simulate",
           [](const Planned& p, std::size_t contestant) { return simulate(p, contestant); },

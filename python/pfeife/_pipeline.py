@@ -54,7 +54,7 @@ class Pipeline:
         I and W, and modules without parameters that several ranks hold. The module then has the parts.
     scaler: of fp16's loss, torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler(process_group=...).
     compile: True, or arguments of torch.compile, which gets every stage.
-    slice_lengths: tokens of each slice, of plans with slices of the sequence; None = equal ones.
+    slice_lengths: tokens of each slice, of plans with slices of the sequence; None = as planned.
     seed: of random operators, the same on all ranks. timeout: seconds until an exchange counts as hung; None = torch's.
 
     precision: None = the plan's: forwards of bf16_amp and fp16_amp run under torch.autocast, products of tf32 on a card in TF32.
@@ -179,7 +179,7 @@ class Pipeline:
         self._refuse_beside_offload(rows, pieces)
         if pieces > 1:
             self._refuse_beside_slices(rows)
-            program.slices = Slices(program, pieces, self._slice_lengths)
+            program.slices = Slices(program, plan.slice_ends, self._slice_lengths)
         for source, target in program.crossings:
             sends = any(a[:2] == ("SEND_F", source) and a.other == target for row in rows for a in row)
             if self._rank_of[source] != self._rank_of[target] and not sends:

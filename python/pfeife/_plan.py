@@ -155,6 +155,11 @@ class Plan:
         return self._core.blocks(self._number)
 
     @property
+    def slice_ends(self) -> list[float]:
+        """[slice] Where it ends, as a share of the sequence; empty: microbatches are whole."""
+        return self._core.slice_ends(self._number)
+
+    @property
     def record(self) -> dict[str, Any]:
         record: dict[str, Any] = json.loads(self._core.record)
         return record

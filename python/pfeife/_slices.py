@@ -46,13 +46,14 @@ def argument(node: Any, place: int, name: str, default: Any) -> Any:
 
 
 class Slices:
-    """How a captured program runs by slices. count: of a microbatch. lengths: of slices, in tokens; None = equal ones.
+    """How a captured program runs by slices. ends: of the plan's slices, as shares of the sequence. lengths: in tokens,
+    if they are others.
 
     Errors: ConfigError naming the operator that mixes positions.
     """
 
-    def __init__(self, program: Any, count: int, lengths: Sequence[int] | None = None):
-        self.count = count
+    def __init__(self, program: Any, ends: Sequence[float], lengths: Sequence[int] | None = None):
+        self.count = count = len(ends)
         self._inputs = program.inputs
         sizes = {shape_of(one)[1] for one in program.inputs if len(shape_of(one)) > 1}
         if len(sizes) != 1 or not all(isinstance(one, int) for one in sizes):
@@ -62,7 +63,8 @@ class Slices:
             )
         self.length: int = sizes.pop()
         if lengths is None:
-            lengths = [self.length // count + (k < self.length % count) for k in range(count)]
+            borders = [0, *(round(end * self.length) for end in ends)]
+            lengths = [end - begin for begin, end in zip(borders, borders[1:])]
         if len(lengths) != count or sum(lengths) != self.length or min(lengths) < 1:
             raise ConfigError(f"slice_lengths {list(lengths)}: needed are {count} lengths of 1 and more that add up to {self.length}")
         self._lengths = list(lengths)

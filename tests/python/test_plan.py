@@ -166,6 +166,22 @@ def test_a_changed_cluster_is_saved(tmp_path, tiny):
         pfeife.cluster("laptop", set={"links.sockte.latency": "1 ms"})
 
 
+# Work up to a share x of the sequence is l x + (1 - l) x^2: attention reads all that came before. From the first slice follows l,
+# and all others take as long.
+def test_slices_end_where_they_take_equally_long(configs):
+    ask = dict(devices=2, microbatches=4, families=["seq1f1b"], recompute="none", baselines=[], iterations=5)
+    archive = configs / "models" / "gpt2_large.pt2"
+    planned = pfeife.plan(archive, "a100_sxm4_80gb_x8", plan=dict(slices=[4], slice_lengths="equal_time"), **ask)
+    ends = planned.slice_ends
+    share = (0.25 - ends[0] ** 2) / (ends[0] - ends[0] ** 2)
+    assert 0.5 < share < 0.99
+    assert [share * end + (1 - share) * end**2 for end in ends] == pytest.approx([0.25, 0.5, 0.75, 1], abs=2e-3)
+    equal = pfeife.plan(archive, "a100_sxm4_80gb_x8", plan=dict(slices=[4], slice_lengths="equal_length"), **ask)
+    assert equal.slice_ends == [0.25, 0.5, 0.75, 1]
+    whole = pfeife.plan(archive, "a100_sxm4_80gb_x8", **{**ask, "families": ["1f1b"]})
+    assert whole.slice_ends == []
+
+
 def test_in_the_words_of_a_framework(tmp_path, configs):
     ask = dict(devices=4, microbatches=8, precision="bf16_amp", iterations=1, baselines=[], engines=["estimate"])
     plan = pfeife.plan(configs / "models" / "llama2_7b.pt2", "a100_sxm4_80gb_x8", plan={"for": "megatron"}, **ask)

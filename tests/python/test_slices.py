@@ -35,7 +35,7 @@ def attention(h, **how):
 def sliced(module, lengths=None):
     capture = Captured(module, tokens(4, torch.Generator()))
     nodes = [node.name for node in capture.program.graph.nodes if node.op == "call_function"]
-    return Slices(Program(capture, capture.parameters, capture.buffers, [{"nodes": nodes}]), 2, lengths)
+    return Slices(Program(capture, capture.parameters, capture.buffers, [{"nodes": nodes}]), [0.5, 1], lengths)
 
 
 REFUSED = {
