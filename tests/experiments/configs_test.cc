@@ -125,7 +125,7 @@ TEST_F(HandMade, HostsThatAreTooSmallAreNamedWithWhatTheyLack) {
   EXPECT_EQ(result("out", "planned", "host_memory_bytes_of_host"),
             "40000000000 30000000000 0 0 0 0 0 0");
   EXPECT_THAT(outcome.out, ::testing::ContainsRegex("host GiB"));
-  EXPECT_THAT(outcome.out, ::testing::ContainsRegex("1f1b[^\n]* 37[.]3\n"));
+  EXPECT_THAT(outcome.out, ::testing::ContainsRegex("1f1b[^\n]* 37[.]3 +0\n"));
   const std::string given =
       "plan: {file: 'out/devices=4,microbatches=4/planned/plan.yaml', reserve: 60 GiB}\n";
   outcome = config("given.yaml", "host_memory: 69 GB", given);
