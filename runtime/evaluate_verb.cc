@@ -54,14 +54,6 @@ void gather(Evaluated& evaluated, Bytes memory, Transport& transport) {
   }
 }
 
-std::set<ValueId> needed_inputs(const Pipeline& pipeline, const RankPipeline& own) {
-  std::set<ValueId> needed;
-  for (const StageId s : own.stages())
-    needed.insert(pipeline.split.stages[s.index()].inputs.begin(),
-                  pipeline.split.stages[s.index()].inputs.end());
-  return needed;
-}
-
 Evaluated evaluate_all(const Executable& run, const TrainingData& data,
                        const std::filesystem::path& checkpoint, const RankSeat& seat) {
   const RankMemory memory(run.rank.placing.device);
@@ -69,7 +61,7 @@ Evaluated evaluate_all(const Executable& run, const TrainingData& data,
   if (!checkpoint.empty())  // an optimizer without state: it is not needed
     load_checkpoint(checkpoint, read_checkpoint_info(checkpoint / "checkpoint.json"), run.pipeline,
                     Optimizer::Sgd, own);
-  const std::set<ValueId> needed = needed_inputs(run.pipeline, own);
+  const std::set<ValueId> needed = inputs_of(run.pipeline, own.stages());
   Evaluated evaluated;
   const Nanoseconds begin = now();
   std::int64_t sample = 0;

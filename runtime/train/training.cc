@@ -37,14 +37,6 @@ void gather_progress(StepProgress& progress, RankPipeline& own, Bytes memory,
   progress.loss = plain_nan(progress.loss);
 }
 
-std::set<ValueId> inputs_of(const Pipeline& pipeline, const RankPipeline& own) {
-  std::set<ValueId> needed;
-  for (const StageId s : own.stages())
-    needed.insert(pipeline.split.stages[s.index()].inputs.begin(),
-                  pipeline.split.stages[s.index()].inputs.end());
-  return needed;
-}
-
 /// What is trained on; a checkpoint of other data continues at the first sample.
 void continue_from(const TrainingSettings& settings, const Pipeline& pipeline, Optimizer optimizer,
                    RankPipeline& own, CheckpointInfo& reached) {
@@ -81,7 +73,7 @@ void train(const Pipeline& pipeline, const WeightSource& source, const RankOptio
   RankPipeline own(pipeline, seat.rank, source, untimed, seat.turns, seat.transport);
   if (seat.entering) own.on_entering(seat.entering);
   continue_from(settings, pipeline, options.optimizer.kind, own, reached);
-  const std::set<ValueId> needed = inputs_of(pipeline, own);
+  const std::set<ValueId> needed = inputs_of(pipeline, own.stages());
   at::Tensor order = order_of(settings, reached);
   Nanoseconds last = now();
   for (int i = 0; i < settings.steps; ++i) {

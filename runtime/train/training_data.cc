@@ -70,6 +70,15 @@ at::Tensor shuffled_order(std::int64_t samples, std::uint64_t seed, std::int64_t
                       at::TensorOptions(at::kLong));
 }
 
+std::set<ValueId> inputs_of(const Pipeline& pipeline, const std::vector<StageId>& stages) {
+  std::set<ValueId> read;
+  for (const StageId s : stages) {
+    const std::vector<ValueId>& inputs = pipeline.split.stages[s.index()].inputs;
+    read.insert(inputs.begin(), inputs.end());
+  }
+  return read;
+}
+
 TrainingData::TrainingData(const std::filesystem::path& folder, const Pipeline& pipeline)
     : pipeline_(pipeline),
       samples_per_step_(static_cast<std::int64_t>(pipeline.microbatches * pipeline.replicas.count) *

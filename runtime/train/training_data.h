@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "runtime/model/graph_stage.h"
 #include "runtime/model/pipeline.h"
@@ -20,6 +21,9 @@ namespace pfeife {
 /// The order of the samples of an epoch: torch.randperm(samples) of a CPU generator with the seed
 /// `seed` + `epoch`, PyTorch's DistributedSampler's. The same on every rank and host.
 at::Tensor shuffled_order(std::int64_t samples, std::uint64_t seed, std::int64_t epoch);
+
+/// The model's inputs that the stages read.
+std::set<ValueId> inputs_of(const Pipeline& pipeline, const std::vector<StageId>& stages);
 
 class TrainingData {
  public:
