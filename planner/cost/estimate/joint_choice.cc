@@ -71,32 +71,18 @@ class Descent {
 
   Tried best() && { return std::move(best_); }
 
-  /// Until no change of one group, or of two where they are few, makes it better.
+  /// Until no change of one group makes it better.
   void descend(const std::vector<Group>& groups) {
-    while (change_one(groups) || (groups.size() <= kFewGroups && change_two(groups))) {
+    for (bool better = true; better;) {
+      better = false;
+      for (const Group& group : groups)
+        for (std::size_t a = 0; a < most_; ++a) better |= take(with(group, a));
     }
   }
 
  private:
-  static constexpr std::size_t kFewGroups = 8;
-
-  bool change_one(const std::vector<Group>& groups) {
-    bool better = false;
-    for (const Group& group : groups)
-      for (std::size_t a = 0; a < most_; ++a) better |= take(with(best_now(), group, a));
-    return better;
-  }
-  bool change_two(const std::vector<Group>& groups) {
-    bool better = false;
-    for (std::size_t g = 0; g < groups.size(); ++g)
-      for (std::size_t h = g + 1; h < groups.size(); ++h)
-        for (std::size_t a = 0; a < most_; ++a)
-          for (std::size_t b = 0; b < most_; ++b)
-            better |= take(with(with(best_now(), groups[g], a), groups[h], b));
-    return better;
-  }
-  const Alternatives& best_now() const { return best_.choice.alternatives; }
-  Alternatives with(Alternatives alternatives, const Group& group, std::size_t a) const {
+  Alternatives with(const Group& group, std::size_t a) const {
+    Alternatives alternatives = best_.choice.alternatives;
     for (const std::size_t s : group)
       if (a < problem_.counts[s]) alternatives[s] = a;
     return alternatives;

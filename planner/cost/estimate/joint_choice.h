@@ -38,8 +38,8 @@ inline constexpr std::size_t kMostCombinations = 4096;
 /// ones the first, with the number of stage 0 as the highest digit. Where there are more than
 /// kMostCombinations, a local search, first of all stages at once, then of those that come at the
 /// same turn on their ranks, of those of a rank, and of each: the alternative with which least is
-/// missing, then least time is taken, until no change of one group, or of two of a few, makes it
-/// better. nullopt if nothing was found that fits.
+/// missing, then least time is taken, until no change of one group makes it better. nullopt if
+/// nothing was found that fits.
 std::optional<JointChoice> fastest_fitting(const JointProblem& problem);
 
 }  // namespace pfeife
