@@ -212,7 +212,8 @@ std::string reasons(const SweepResult& result) {
   const PlanRecord& plan = record.plans.front();
   std::string text =
       "  " + record.name + ": " +
-      (plan.row.estimate ? "the plan does not fit: " + lack_text(plan) : plan.reason) + "\n";
+      (plan.row.estimate ? "the plan does not fit: " + shortage_text(plan.need) : plan.reason) +
+      "\n";
   for (const TriedChange& tried : record.tried)
     if (tried.estimate) text += "  would help: " + tried.change + ": " + outcome_text(tried) + "\n";
   return text;

@@ -375,7 +375,7 @@ void bind_planned(nb::module_& m) {
       .def_prop_ro("device_of_rank",
                    [](const Contestant& c) { return indices(c.plan.placement.device_of_rank); })
       .def_prop_ro("peaks", [](const Contestant& c) { return bytes_of(c.plan.peak_memory); })
-      .def_prop_ro("limits", [](const Contestant& c) { return bytes_of(c.memory_limit); })
+      .def_prop_ro("limits", [](const Contestant& c) { return bytes_of(c.need.limit); })
       .def_prop_ro("schedule", [](const Contestant& c) { return write_schedule(c.plan.schedule); });
   nb::class_<Planned>(m, "Planned")
       .def_prop_ro("found", &Planned::found)

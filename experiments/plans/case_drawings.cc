@@ -44,7 +44,7 @@ std::string timeline_of(const Evaluation& plan) {
   if (!plan.possible()) return "";
   return timeline_svg(drawn_traces(plan), {.title = schedule_name(row_of(plan)),
                                            .subtitle = plan.inputs.config->name,
-                                           .memory_limits = plan.memory_limit});
+                                           .memory_limits = plan.need.limit});
 }
 
 /// "vit_g14 on a100_sxm4_40gb_x8: devices=4,microbatches=8".
@@ -124,7 +124,7 @@ CaseDrawings drawings_of(const EvaluatedCase& evaluated) {
     for (const Trace* trace : drawn)
       if (trace != nullptr)
         plans.push_back({name, *trace, plan->fits(), speed_up_text(*trace, engine, beside)});
-    memory.push_back({name, memory_of(*plan, evaluated.work), plan->memory_limit});
+    memory.push_back({name, memory_of(*plan, evaluated.work), plan->need.limit});
   }
   PlansOptions options{.title = title_of(*evaluated.config)};
   if (evaluated.answer.bound && engine != TraceSource::Measured)  // it is one on predictions

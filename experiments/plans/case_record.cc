@@ -85,11 +85,7 @@ PlanRecord plan_record(const Evaluation& plan, const EvaluatedCase& evaluated, T
   PlanRecord record;
   record.row = row_of(plan);
   record.reason = plan.reason;
-  record.peak_memory = plan.plan.peak_memory;
-  record.memory_limit = plan.memory_limit;
-  record.reserved = plan.reserved;
-  record.host_memory = plan.host_memory;
-  record.host_limit = plan.host_limit;
+  record.need = plan.need;
   if (!plan.possible()) return record;
   const Trace* const trace = plan.trace_of(engine);
   record.row.samples_per_s = samples_per_second(record.row, engine);
@@ -114,7 +110,7 @@ PlanRecord plan_record(const Evaluation& plan, const EvaluatedCase& evaluated, T
 /// [rank] Empty where they are set, or unknown.
 std::vector<Bytes> reserved_expandable(const Evaluation& plan) {
   const auto& allocator = plan.inputs.config->plan.allocator;
-  if (plan.reserved.empty() || allocator->expandable_segments) return {};
+  if (plan.need.reserved.empty() || allocator->expandable_segments) return {};
   return reserved_memory(plan.plan, *plan.inputs.layers, {.expandable_segments = true});
 }
 
@@ -138,7 +134,7 @@ ResultRow row_of(const Evaluation& plan) {
   row.devices = config.devices;
   row.microbatches = config.microbatches;
   row.microbatch_size = plan.inputs.layers->microbatch_size * config.replicas.count;
-  for (const Bytes limit : plan.memory_limit)
+  for (const Bytes limit : plan.need.limit)
     if (row.memory_limit.value == 0 || limit < row.memory_limit) row.memory_limit = limit;
   if (!plan.possible()) return row;
   row.stages_per_rank = spec.stages_per_rank;
@@ -154,8 +150,8 @@ ResultRow row_of(const Evaluation& plan) {
   }
   if (plan.measurement) row.measure = plan.measurement->step();
   row.peak_memory = Bytes{0};
-  for (const Bytes peak : plan.plan.peak_memory) row.peak_memory = std::max(*row.peak_memory, peak);
-  if (!plan.reserved.empty()) row.reserved = std::ranges::max(plan.reserved);
+  for (const Bytes peak : plan.need.allocated) row.peak_memory = std::max(*row.peak_memory, peak);
+  if (!plan.need.reserved.empty()) row.reserved = std::ranges::max(plan.need.reserved);
   row.feasible = plan.fits();
   return row;
 }

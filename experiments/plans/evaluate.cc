@@ -86,15 +86,16 @@ static Evaluation estimated(const CaseInputs& inputs, Origin origin, std::string
   evaluation.name = std::move(name);
   const Cluster& cluster = *inputs.cluster;
   name_inputs(*inputs.config, origin, plan);
-  evaluation.memory_limit = memory_limits(*inputs.config, cluster, plan.placement.device_of_rank);
+  evaluation.need.limit = memory_limits(*inputs.config, cluster, plan.placement.device_of_rank);
   PricedOutcome priced = price(std::move(plan));
   if (std::holds_alternative<Deadlock>(priced)) throw_deadlock(evaluation, "estimator");
   static_cast<PricedPlan&>(evaluation) = std::move(std::get<PricedPlan>(priced));
-  evaluation.host_memory = memory_of_hosts(evaluation.plan.schedule, evaluation.costs,
-                                           evaluation.plan.placement, cluster);
-  evaluation.host_limit = cluster.host_memory;
+  evaluation.need.allocated = evaluation.plan.peak_memory;
+  evaluation.need.host = memory_of_hosts(evaluation.plan.schedule, evaluation.costs,
+                                         evaluation.plan.placement, cluster);
+  evaluation.need.host_limit = cluster.host_memory;
   if (const auto allocator = allocator_of(*inputs.config, cluster))
-    evaluation.reserved = reserved_memory(evaluation.plan, *inputs.layers, *allocator);
+    evaluation.need.reserved = reserved_memory(evaluation.plan, *inputs.layers, *allocator);
   if (const auto& jitter = inputs.config->simulation.jitter)
     evaluation.estimated_spread = spread(jittered_estimates(
         executed_graph(evaluation.plan, evaluation.costs), evaluation.costs,
@@ -127,7 +128,7 @@ Evaluation no_plan(const CaseInputs& inputs, Origin origin, std::string name, st
   none.name = std::move(name);
   none.reason = std::move(reason);
   none.plan.spec = spec;
-  none.memory_limit = memory_limits(*inputs.config, *inputs.cluster);
+  none.need.limit = memory_limits(*inputs.config, *inputs.cluster);
   return none;
 }
 
@@ -199,16 +200,13 @@ std::size_t select(std::span<const Evaluation> planned, SelectBy select_by, doub
   if (planned.size() == 1) return 0;
   const SelectBy by = compared_by(planned, select_by);
   std::vector<TimeAndFullness> plans;
-  for (const Evaluation& plan : planned)
-    plans.push_back({time_by(plan, by), fullness(plan.must_fit(), plan.memory_limit)});
+  for (const Evaluation& plan : planned) plans.push_back({time_by(plan, by), plan.need.fullness()});
   return taken_plan(plans, as_fast);
 }
 
 std::optional<std::size_t> with_less_memory(std::span<const Evaluation> planned, SelectBy select_by,
                                             std::size_t chosen) {
-  const auto full = [](const Evaluation& plan) {
-    return fullness(plan.must_fit(), plan.memory_limit);
-  };
+  const auto full = [](const Evaluation& plan) { return plan.need.fullness(); };
   const std::size_t found = select(planned, select_by, kNearlyAsFast);
   if (found == chosen) return std::nullopt;
   const bool saves = full(planned[found]) <= (1 - kMuchLessMemory) * full(planned[chosen]);

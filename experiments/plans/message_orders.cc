@@ -71,8 +71,7 @@ class MessageOrders {
                                             settings_.queues, rule);
       if (std::ranges::find(known, ordered) != known.end()) continue;
       known.push_back(ordered);
-      if (!std::ranges::equal(peak_memory(ordered, plan_.costs, plan_.plan.placement),
-                              plan_.memory_limit, std::less_equal{}))
+      if (!fits(peak_memory(ordered, plan_.costs, plan_.plan.placement), plan_.need.limit))
         continue;
       DependencyGraph graph = dependencies(ordered, stages_, plan_.plan.placement,
                                            {settings_.queues, settings_.links, false});

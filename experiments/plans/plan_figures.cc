@@ -64,8 +64,8 @@ std::vector<Bytes> autocast_copies(const Evaluation& plan, const ModelWork* work
 std::vector<MemoryContents> memory_of(const Evaluation& plan, const ModelWork* work) {
   std::vector<MemoryContents> memory =
       memory_contents(plan.plan, plan.costs, autocast_copies(plan, work));
-  for (std::size_t r = 0; r < plan.reserved.size(); ++r) {
-    memory[r].segments = plan.reserved[r] - plan.plan.peak_memory[r];
+  for (std::size_t r = 0; r < plan.need.reserved.size(); ++r) {
+    memory[r].segments = plan.need.reserved[r] - plan.need.allocated[r];
     memory[r].context = kContext;
     memory[r].communicators = communicators(*plan.inputs.config) * kCommunicator;
   }

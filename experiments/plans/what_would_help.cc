@@ -19,7 +19,7 @@ std::string lacking_bytes(const Infeasible& infeasible) {
 std::string offloading_shortage(const Offloading& offloading) {
   if (!offloading.lack) return ". With plan.offload: auto, devices lack memory, too";
   return ". With plan.offload: auto, " + offloading.lacking_plan + " fits the devices, but " +
-         to_string(*offloading.lack);
+         host_text(*offloading.lack);
 }
 
 /// The devices of the case's ranks, then the others; those that the config names are all there are.

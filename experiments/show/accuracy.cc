@@ -105,7 +105,7 @@ std::string error_of(const std::optional<Nanoseconds>& predicted, const PlanReco
 }
 
 double peak_error(const PlanRecord& plan, std::size_t rank) {
-  return relative_error(static_cast<double>(plan.peak_memory.at(rank).value),
+  return relative_error(static_cast<double>(plan.need.allocated.at(rank).value),
                         static_cast<double>(plan.measured->peak_memory[rank].value));
 }
 
@@ -124,7 +124,7 @@ std::string peaks_of(const PlanRecord& plan, std::size_t width) {
   std::string text = plan_name(plan) + ": peak memory predicted of counted, MiB:";
   for (std::size_t r = 0; r < plan.measured->peak_memory.size(); ++r)
     text += fmt::format(" {:.2f}/{:.2f} ({})",
-                        static_cast<double>(plan.peak_memory.at(r).value) / kMiBytes,
+                        static_cast<double>(plan.need.allocated.at(r).value) / kMiBytes,
                         static_cast<double>(plan.measured->peak_memory[r].value) / kMiBytes,
                         signed_percent(peak_error(plan, r)));
   return plan.measured->peak_memory.empty() ? "" : wrapped(text, width, "  ", "      ");

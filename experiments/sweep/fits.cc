@@ -81,12 +81,12 @@ FitRow fit_of_pipeline(const FitsQuestion& asked, const Model& model, const Clus
   row.rate =
       static_cast<double>(microbatches * planned.layers->microbatch_size) / seconds(row.step);
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (std::size_t r = 0; r < best.plan.peak_memory.size(); ++r) {
-    const Bytes held = best.must_fit()[r];
-    const std::int64_t left = best.memory_limit[r].value - held.value;
+  const Need& need = best.need;
+  for (std::size_t r = 0; r < need.held().size(); ++r) {
+    const std::int64_t left = need.limit[r].value - need.held()[r].value;
     if (left >= least) continue;
     least = left;
-    row.allocated = best.plan.peak_memory[r], row.reserved = held, row.limit = best.memory_limit[r];
+    row.allocated = need.allocated[r], row.reserved = need.held()[r], row.limit = need.limit[r];
   }
   row.plan = name_of(best.plan);
   if (asked.model.extension() == ".pt2")  // the times of a layer table are given

@@ -60,10 +60,10 @@ HtmlRow row_of(const PlanRecord& plan, std::size_t ranks) {
       error_cell(plan.measured->anew, *plan.row.measure)};
   for (std::size_t r = 0; r < ranks; ++r) {
     const std::vector<Bytes>& measured = plan.measured->peak_memory;
-    const bool known = r < measured.size() && r < plan.peak_memory.size();
-    row.cells.push_back(known ? plain_bytes_cell(plan.peak_memory[r]) : HtmlCell{});
+    const bool known = r < measured.size() && r < plan.need.allocated.size();
+    row.cells.push_back(known ? plain_bytes_cell(plan.need.allocated[r]) : HtmlCell{});
     row.cells.push_back(known ? plain_bytes_cell(measured[r]) : HtmlCell{});
-    row.cells.push_back(known ? error_cell(static_cast<double>(plan.peak_memory[r].value),
+    row.cells.push_back(known ? error_cell(static_cast<double>(plan.need.allocated[r].value),
                                            static_cast<double>(measured[r].value))
                               : HtmlCell{});
   }

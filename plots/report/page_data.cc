@@ -74,11 +74,11 @@ std::string cuts_text(const PlanRecord& plan) {
 /// "host 0: 65.2 GiB, host 2: 12 GiB; limit 64.3 GiB": what is offloaded.
 std::string hosts_text(const PlanRecord& plan) {
   std::string text;
-  for (std::size_t host = 0; host < plan.host_memory.size(); ++host)
-    if (plan.host_memory[host] > Bytes{0})
+  for (std::size_t host = 0; host < plan.need.host.size(); ++host)
+    if (plan.need.host[host] > Bytes{0})
       text += (text.empty() ? "host " : ", host ") + std::to_string(host) + ": " +
-              to_string(plan.host_memory[host]);
-  if (!text.empty() && plan.host_limit) text += "; limit " + to_string(*plan.host_limit);
+              to_string(plan.need.host[host]);
+  if (!text.empty() && plan.need.host_limit) text += "; limit " + to_string(*plan.need.host_limit);
   return text;
 }
 
@@ -108,7 +108,7 @@ std::string plan_json(const CaseRecord& record, const PlanRecord& plan) {
   json.set("fits", row.feasible ? "true" : "false");
   json.say("cuts", cuts_text(plan)).say("knobs", row.knobs);
   if (row.candidates > 0) json.set("candidates", std::to_string(row.candidates));
-  json.set("peaks", bytes_array(plan.must_fit())).set("limits", bytes_array(plan.memory_limit));
+  json.set("peaks", bytes_array(plan.need.held())).set("limits", bytes_array(plan.need.limit));
   json.set("contents", array(plan.figures.memory, contents_array));
   json.set("times", array(plan.attribution, times_array));
   json.set("critical", to_string(plan.critical_rank));

@@ -7,7 +7,6 @@
 #include "planner/ir/basics/decimals.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/round_down.h"
-#include "planner/ir/result/host_lack.h"
 #include "planner/ir/result/result_engine.h"
 
 namespace pfeife {
@@ -34,34 +33,34 @@ std::string speed_up(const TableFacts& facts, const CaseRecord& record, const Pl
 
 std::string peak(const TableFacts& facts, const CaseRecord&, const PlanRecord& plan) {
   if (!plan.row.peak_memory) return "";
-  const auto rank = lacks_most(plan);
-  if (!rank || !plan.reserved.empty()) return facts.memory.text(*plan.row.peak_memory);
-  return "+" + facts.memory.lack_text(plan.peak_memory[*rank] - plan.memory_limit[*rank]) + " !";
+  const auto rank = plan.need.rank_shortage();
+  if (!rank || !plan.need.reserved.empty()) return facts.memory.text(*plan.row.peak_memory);
+  return "+" + facts.memory.lack_text(rank->lacking()) + " !";
 }
 
 std::string reserved(const TableFacts& facts, const CaseRecord&, const PlanRecord& plan) {
   if (!plan.row.reserved) return "";
-  const auto rank = lacks_most(plan);
+  const auto rank = plan.need.rank_shortage();
   if (!rank) return facts.memory.text(*plan.row.reserved);
-  return "+" + facts.memory.lack_text(plan.must_fit()[*rank] - plan.memory_limit[*rank]) + " !";
+  return "+" + facts.memory.lack_text(rank->lacking()) + " !";
 }
 
 /// The fullest host.
 std::string host(const TableFacts& facts, const CaseRecord&, const PlanRecord& plan) {
-  if (plan.host_memory.empty()) return "";
-  if (const auto lack = host_lack(plan.host_memory, plan.host_limit))
-    return "+" + facts.memory.lack_text(lack->lacking()) + " !";
-  return facts.memory.text(std::ranges::max(plan.host_memory));
+  if (plan.need.host.empty()) return "";
+  if (const auto fullest = plan.need.host_shortage())
+    return "+" + facts.memory.lack_text(fullest->lacking()) + " !";
+  return facts.memory.text(std::ranges::max(plan.need.host));
 }
 
 /// One figure a rank, of those that lack memory what they lack; of more ranks than `most` the least
 /// and the most.
 std::string each_device(const TableFacts& facts, const PlanRecord& plan, std::size_t most) {
-  const std::vector<Bytes>& peaks = plan.must_fit();
+  const std::vector<Bytes>& peaks = plan.need.held();
   const auto shown = [&](std::size_t rank) {
-    const bool over = rank < plan.memory_limit.size() && peaks[rank] > plan.memory_limit[rank];
-    return over ? "+" + facts.memory.lack_text(peaks[rank] - plan.memory_limit[rank]) + "!"
-                : facts.memory.text(peaks[rank]);
+    const Bytes excess = plan.need.excess(rank);
+    return excess > Bytes{0} ? "+" + facts.memory.lack_text(excess) + "!"
+                             : facts.memory.text(peaks[rank]);
   };
   if (peaks.size() > most) {
     const auto [least, largest] = std::ranges::minmax_element(peaks);
@@ -316,26 +315,6 @@ std::string each_device_briefly(const TableFacts& facts, const CaseRecord&,
 std::optional<double> gap_of(const CaseRecord& record, const PlanRecord& plan) {
   const bool estimated = compared_engine(record) == TraceSource::Estimated;
   return estimated || !plan.row.simulate_gap ? plan.row.gap : plan.row.simulate_gap;
-}
-
-std::optional<std::size_t> lacks_most(const PlanRecord& plan) {
-  std::optional<std::size_t> worst;
-  const auto lack = [&](std::size_t rank) {
-    return plan.must_fit()[rank] - plan.memory_limit[rank];
-  };
-  for (std::size_t r = 0; r < std::min(plan.must_fit().size(), plan.memory_limit.size()); ++r)
-    if (lack(r) > Bytes{0} && (!worst || lack(r) > lack(*worst))) worst = r;
-  return worst;
-}
-
-std::string lack_text(const PlanRecord& plan) {
-  std::string text;
-  if (const auto rank = lacks_most(plan))
-    text = "rank " + std::to_string(*rank) + " needs " + to_string(plan.must_fit()[*rank]) +
-           " and has " + to_string(plan.memory_limit[*rank]);
-  if (const auto lack = host_lack(plan.host_memory, plan.host_limit))
-    text += (text.empty() ? "" : "; ") + to_string(*lack);
-  return text;
 }
 
 std::string milliseconds_text(const std::optional<Nanoseconds>& time) {

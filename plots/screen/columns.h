@@ -55,12 +55,6 @@ std::string each_device_briefly(const TableFacts& facts, const CaseRecord& recor
 /// How far the predicted step is above the bound, as a fraction: of the simulation, unless the
 /// case's plans are compared by estimates.
 std::optional<double> gap_of(const CaseRecord& record, const PlanRecord& plan);
-/// The rank that lacks most memory; nothing if all have enough.
-std::optional<std::size_t> lacks_most(const PlanRecord& plan);
-/// What the plan lacks, on its rank and its host that lack most: "rank 0 needs 3 GiB and has 2
-/// GiB";
-/// "" if it fits.
-std::string lack_text(const PlanRecord& plan);
 /// Five digits at least, so that plans which differ little can be told apart; "-" for nothing.
 std::string milliseconds_text(const std::optional<Nanoseconds>& time);
 /// "devices=4,microbatches=8" to "devices 4, microbatches 8".

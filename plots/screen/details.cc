@@ -124,11 +124,10 @@ std::vector<std::string> alternatives_sentences(const CaseRecord& record) {
 std::string memory_sentence(const PlanRecord& plan, const MemoryUnit& unit) {
   std::string text = (plan.row.family.empty() ? plan.row.plan : schedule_name(plan.row)) + ":";
   if (!plan.row.estimate) return text + " " + plan.reason;
-  const std::vector<Bytes>& needed = plan.must_fit();
-  for (std::size_t r = 0; r < needed.size(); ++r) {
-    const bool over = r < plan.memory_limit.size() && needed[r] > plan.memory_limit[r];
-    text += " " + unit.text(needed[r]);
-    if (over) text += "(+" + unit.lack_text(needed[r] - plan.memory_limit[r]) + ")";
+  for (std::size_t r = 0; r < plan.need.held().size(); ++r) {
+    text += " " + unit.text(plan.need.held()[r]);
+    if (const Bytes excess = plan.need.excess(r); excess > Bytes{0})
+      text += "(+" + unit.lack_text(excess) + ")";
   }
   return text;
 }
@@ -151,7 +150,7 @@ std::string details_text(const CaseRecord& record, const MemoryUnit& unit, std::
                         outcome_text(tried));
   for (const std::string& sentence : sentences)
     if (!sentence.empty()) text += wrapped(sentence, width, "  ", "      ");
-  const bool reserved = !record.plans.front().reserved.empty();
+  const bool reserved = !record.plans.front().need.reserved.empty();
   text += std::string("  estimated peak memory of each device, ") +
           (reserved ? "as PyTorch's allocator reserves it (modelled), " : "") + unit.name + "\n";
   for (const PlanRecord& plan : record.plans)

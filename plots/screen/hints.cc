@@ -27,8 +27,8 @@ struct Told {
 std::vector<std::string> nothing_fits(const CaseRecord& record) {
   if (record.plans.empty() || record.plans.front().row.feasible) return {};
   const PlanRecord& plan = record.plans.front();
-  std::vector<std::string> sentences{plan.row.estimate ? "the plan does not fit: " + lack_text(plan)
-                                                       : plan.reason};
+  std::vector<std::string> sentences{
+      plan.row.estimate ? "the plan does not fit: " + shortage_text(plan.need) : plan.reason};
   for (const TriedChange& tried : record.tried)
     if (tried.estimate)
       sentences.push_back("would help: " + tried.change + ": " + outcome_text(tried));
@@ -77,8 +77,8 @@ std::vector<std::string> less_reserved(const CaseRecord& record) {
   const PlanRecord& plan = record.plans.front();
   Bytes most{0}, limit{0};
   for (std::size_t r = 0; r < plan.reserved_expandable.size(); ++r)
-    if (const Bytes less = plan.reserved[r] - plan.reserved_expandable[r]; less > most)
-      most = less, limit = plan.memory_limit[r];
+    if (const Bytes less = plan.need.reserved[r] - plan.reserved_expandable[r]; less > most)
+      most = less, limit = plan.need.limit[r];
   if (most == Bytes{0} || 50 * most.value < limit.value) return {};
   return {"expandable segments: " + to_string(most) +
           " less is reserved (modelled); set PYTORCH_ALLOC_CONF=expandable_segments:True, and "

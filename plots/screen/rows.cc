@@ -74,7 +74,7 @@ std::vector<const PlanRecord*> plans_in_order(const CaseRecord& record, bool cho
   if (plans.empty()) return plans;
   const TraceSource engine = compared_engine(record);
   const auto rank = [&](const PlanRecord* plan) {
-    return std::tuple(!is_own(plan->row), !has_time(plan->row), !lack_text(*plan).empty(),
+    return std::tuple(!is_own(plan->row), !has_time(plan->row), !plan->need.fits(),
                       !time_of(plan->row, engine), time_of(plan->row, engine));
   };
   std::ranges::stable_sort(plans.begin() + 1, plans.end(), {}, rank);

@@ -79,9 +79,9 @@ Table table_of(const std::vector<CaseRecord>& cases, const std::vector<Key>& key
     for (const PlanRecord* plan : plans_in_order(cases[c], options.chosen_only)) {
       const bool chosen = !options.chosen_only && plan == &cases[c].plans.front();
       GridRow row;
-      row.look = !lack_text(*plan).empty() || !has_time(plan->row) ? Look::DoesNotFit
-                 : chosen && plan->row.feasible                    ? Look::Chosen
-                                                                   : Look::Plain;
+      row.look = !plan->need.fits() || !has_time(plan->row) ? Look::DoesNotFit
+                 : chosen && plan->row.feasible             ? Look::Chosen
+                                                            : Look::Plain;
       for (const Key& key : keys) row.cells.push_back({first ? key.values[c] : ""});
       first = false;
       row.cells.push_back({marked_name(cases[c], *plan, options)});
@@ -195,10 +195,10 @@ std::string limits_text(const std::vector<CaseRecord>& cases) {
   std::optional<Bytes> least, most;
   bool reserved = false;
   for (const CaseRecord& record : cases)
-    for (const PlanRecord& plan : record.plans) reserved = reserved || !plan.reserved.empty();
+    for (const PlanRecord& plan : record.plans) reserved = reserved || !plan.need.reserved.empty();
   for (const CaseRecord& record : cases)
     for (const PlanRecord& plan : record.plans)
-      for (const Bytes limit : plan.memory_limit) {
+      for (const Bytes limit : plan.need.limit) {
         least = std::min(least.value_or(limit), limit);
         most = std::max(most.value_or(limit), limit);
       }
@@ -221,7 +221,7 @@ std::string legend(const std::vector<CaseRecord>& cases, const std::vector<Key>&
       moving = moving || mark_of(record, *plan, options) == kMovingMark;
       several = several || plan != &record.plans.front();
       less_memory = less_memory || plan->row.plan == kLessMemory;
-      lacks = lacks || !lack_text(*plan).empty();
+      lacks = lacks || !plan->need.fits();
       recomputes = recomputes || plan->recomputes;
       others_do = others_do || (plan->recomputes && plan != &record.plans.front());
       gaps = gaps || gap_of(record, *plan);

@@ -116,7 +116,7 @@ TEST(AsFastPlans, NoneThatCountsAsFastNeedsLessThanTheChosen) {
     ASSERT_TRUE(chosen.fits()) << chosen.reason;
     const SelectBy by = compared_by(found.planned, chosen_by(config));
     const auto full = [&](const std::vector<Bytes>& peaks) {
-      return fullness(peaks, chosen.memory_limit);
+      return fullness(peaks, chosen.need.limit);
     };
     Nanoseconds least = Nanoseconds::max();
     for (const Evaluation& plan : found.planned)

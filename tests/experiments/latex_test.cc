@@ -94,10 +94,10 @@ std::vector<CaseRecord> any_cases(unsigned seed) {
       plan.row.estimate = Nanoseconds{static_cast<std::int64_t>(1'000'000 + random() % 1'000'000)};
       plan.row.samples_per_s = 12.5;
       plan.row.bubble = 0.25;
-      plan.peak_memory = {Bytes{static_cast<std::int64_t>(1 + random() % 8) << 30}};
-      plan.memory_limit = {Bytes{std::int64_t{4} << 30}};
-      plan.row.peak_memory = plan.peak_memory[0], plan.row.memory_limit = plan.memory_limit[0];
-      plan.row.feasible = plan.peak_memory[0] <= plan.memory_limit[0];
+      plan.need.allocated = {Bytes{static_cast<std::int64_t>(1 + random() % 8) << 30}};
+      plan.need.limit = {Bytes{std::int64_t{4} << 30}};
+      plan.row.peak_memory = plan.need.allocated[0], plan.row.memory_limit = plan.need.limit[0];
+      plan.row.feasible = plan.need.allocated[0] <= plan.need.limit[0];
     }
   }
   return cases;

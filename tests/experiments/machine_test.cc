@@ -97,7 +97,7 @@ TEST(AccuracyTable, SaysHowWellAMedianIsKnownAndFitsTheScreen) {
   plan.measured->p5 = plan.measured->p95 = Nanoseconds{16'000'000};
   plan.measured->interval_goal = 0.02;
   plan.row.simulate = plan.row.estimate;
-  plan.peak_memory = {Bytes{1000}};
+  plan.need.allocated = {Bytes{1000}};
   plan.measured->peak_memory = {Bytes{2000}};
   cases[0].plans.push_back(plan);
   cases[0].plans[1].row.plan = cases[0].plans[1].row.family = "interleaved_1f1b";

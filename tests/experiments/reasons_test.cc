@@ -23,8 +23,9 @@ Evaluation plan_of(const std::string& family, Nanoseconds estimate, Nanoseconds 
   plan.estimated = trace_of(estimate);
   plan.simulated = trace_of(simulated);
   plan.simulated_spread = Spread{simulated, simulated, p95};
-  plan.plan.peak_memory = {Bytes{100}, Bytes{static_cast<std::int64_t>(family.size())}};
-  plan.memory_limit = {Bytes{200}, Bytes{200}};
+  plan.plan.peak_memory =
+      plan.need.allocated = {Bytes{100}, Bytes{static_cast<std::int64_t>(family.size())}};
+  plan.need.limit = {Bytes{200}, Bytes{200}};
   return plan;
 }
 

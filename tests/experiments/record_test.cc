@@ -58,8 +58,8 @@ class Record : public ::testing::Test {
                           .backward_input = milliseconds{16},
                           .backward_weight = milliseconds{32}}};
     plan.estimated = trace({{0, 6}, {2, estimated}});
-    plan.plan.peak_memory = {Bytes{15}, Bytes{18}};
-    plan.memory_limit = {Bytes{30}, Bytes{18}};
+    plan.plan.peak_memory = plan.need.allocated = {Bytes{15}, Bytes{18}};
+    plan.need.limit = {Bytes{30}, Bytes{18}};
     return plan;
   }
   EvaluatedCase evaluated(std::vector<Evaluation> planned) const {
@@ -352,10 +352,10 @@ TEST_F(Record, WithoutSimulationOrJitterOnlyTheEstimateChooses) {
 TEST_F(Record, WhatFitsIsChosenBeforeWhatIsFasterAndTheFirstOfEquals) {
   std::vector<Evaluation> planned{plan("planned", 9), plan("planned", 12), plan("planned", 11),
                                   plan("planned", 11)};
-  planned[0].plan.peak_memory[1] = Bytes{19};
+  planned[0].need.allocated[1] = Bytes{19};
   EXPECT_EQ(select(planned, SelectBy::Estimate, 0), 2u);
   EXPECT_EQ(select(planned, SelectBy::P95, 0), 2u) << "without any, by the time there is";
-  for (Evaluation& one : planned) one.plan.peak_memory[1] = Bytes{19};
+  for (Evaluation& one : planned) one.need.allocated[1] = Bytes{19};
   EXPECT_EQ(select(planned, SelectBy::Estimate, 0), 0u) << "nothing fits: the fastest";
 }
 

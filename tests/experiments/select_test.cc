@@ -145,9 +145,9 @@ TEST(TableFiles, LatexGroupsThePlansOfACaseAndMarksTheBestAndWhatDoesNotFit) {
     plan.row.plan = plan.row.family = family;
     plan.row.devices = 2, plan.row.microbatches = 4;
     plan.row.estimate = Nanoseconds{record.plans.empty() ? 20'000'000 : 10'000'000};
-    plan.peak_memory = {Bytes{std::int64_t{record.plans.empty() ? 3 : 5} << 30}};
-    plan.memory_limit = {Bytes{std::int64_t{4} << 30}};
-    plan.row.peak_memory = plan.peak_memory[0];
+    plan.need.allocated = {Bytes{std::int64_t{record.plans.empty() ? 3 : 5} << 30}};
+    plan.need.limit = {Bytes{std::int64_t{4} << 30}};
+    plan.row.peak_memory = plan.need.allocated[0];
     plan.row.feasible = record.plans.empty();
     record.plans.push_back(plan);
   }

@@ -37,8 +37,8 @@ CaseRecord example_record() {
                      .reference_peak = {Bytes{1100}, Bytes{1050}},
                      .memory = {{.parameters = Bytes{1}, .saved = Bytes{2}, .buffers = Bytes{3}},
                                 {.parameters = Bytes{4}, .autocast_copies = Bytes{5}}}};
-  planned.peak_memory = {Bytes{1000}, Bytes{900}};
-  planned.memory_limit = {Bytes{2000}, Bytes{2000}};
+  planned.need.allocated = {Bytes{1000}, Bytes{900}};
+  planned.need.limit = {Bytes{2000}, Bytes{2000}};
   planned.attribution = {{.compute = Nanoseconds{800000000}, .launch = Nanoseconds{50169339}}};
   planned.critical_rank = RankId{1};
   planned.stages = {{RankId{1}, Nanoseconds{5}, Nanoseconds{7}}};
@@ -127,7 +127,7 @@ TEST(Results, CsvHasTheColumnsOfTheContractAndEmptyFieldsForWhatIsNotThere) {
 TEST(Results, CsvHasTheMemoryOfHostsWhereAPlanOffloads) {
   CaseRecord record = example_record();
   EXPECT_THAT(results_csv({record}), ::testing::Not(HasSubstr("host_memory")));
-  record.plans[0].host_memory = {Bytes{70}, Bytes{0}}, record.plans[0].host_limit = Bytes{80};
+  record.plans[0].need.host = {Bytes{70}, Bytes{0}}, record.plans[0].need.host_limit = Bytes{80};
   const std::string csv = results_csv({record});
   EXPECT_THAT(csv, HasSubstr(",communicators_bytes_of_rank,host_memory_bytes_of_host\n"));
   EXPECT_THAT(csv, HasSubstr(",0 0,70 0\n"));

@@ -53,12 +53,12 @@ TEST(Answer, UnfinishedSearchesSayWhatIsLeft) {
 // 7 of 7 bytes on one rank, 8 of 7 on another.
 TEST(Contestant, FitsWhereNoRankNeedsMoreThanItHas) {
   Contestant plan;
-  plan.plan.peak_memory = {Bytes{5}, Bytes{7}};
-  plan.memory_limit = {Bytes{7}, Bytes{7}};
+  plan.need.allocated = {Bytes{5}, Bytes{7}};
+  plan.need.limit = {Bytes{7}, Bytes{7}};
   EXPECT_TRUE(plan.fits());
-  plan.plan.peak_memory[0] = Bytes{8};
+  plan.need.allocated[0] = Bytes{8};
   EXPECT_FALSE(plan.fits());
-  plan.plan.peak_memory.clear();
+  plan.need.allocated.clear();
   plan.reason = "nothing fits";
   EXPECT_FALSE(plan.fits()) << "there is no such plan";
   try {

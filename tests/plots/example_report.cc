@@ -28,9 +28,9 @@ PlanRecord plan(const std::string& name, const std::string& family, Example exam
   for (std::size_t r = 0; r < best.ranks; ++r) {
     const RankId rank{r};
     plan.attribution.push_back(attribution(best, rank));
-    plan.peak_memory.push_back(peak_memory(best, rank));
-    plan.memory_limit.push_back(limit);
-    peak = std::max(peak, plan.peak_memory.back());
+    plan.need.allocated.push_back(peak_memory(best, rank));
+    plan.need.limit.push_back(limit);
+    peak = std::max(peak, plan.need.allocated.back());
   }
   plan.row.peak_memory = peak;
   plan.row.feasible = peak <= limit;

@@ -153,8 +153,8 @@ TEST(PageData, PlansHaveTheirFiguresOfOneEngine) {
 TEST(PageData, PlansHaveWhatTheyOffloadToHosts) {
   ReportInput input;
   input.cases = {mixed_case()};
-  input.cases[0].plans[0].host_memory = {3 * kGiB, Bytes{0}, kGiB};
-  input.cases[0].plans[0].host_limit = 2 * kGiB;
+  input.cases[0].plans[0].need.host = {3 * kGiB, Bytes{0}, kGiB};
+  input.cases[0].plans[0].need.host_limit = 2 * kGiB;
   const json data = json::parse(plots::page_data(input));
   EXPECT_EQ(data["cases"][0]["plans"][0]["hosts"], "host 0: 3 GiB, host 2: 1 GiB; limit 2 GiB");
   EXPECT_FALSE(data["cases"][0]["plans"][1].contains("hosts"));

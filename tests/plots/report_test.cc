@@ -60,7 +60,7 @@ TEST(Report, WhatWasMeasuredIsComparedWithWhatWasPredicted) {
   plan.row.estimate = Nanoseconds{10'000'000};
   plan.row.simulate = Nanoseconds{12'000'000};
   plan.row.measure = Nanoseconds{16'000'000};
-  plan.peak_memory = {Bytes{3 << 20}};
+  plan.need.allocated = {Bytes{3 << 20}};
   plan.measured =
       MeasuredRun{.failure = "",
                   .steps = 10,

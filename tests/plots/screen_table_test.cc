@@ -31,8 +31,8 @@ PlanRecord estimated_plan(const std::string& name, const std::string& family, Na
   plan.row.samples_per_s = 95.238;
   plan.row.bubble = 0.428571;
   plan.row.peak_memory = std::ranges::max(peaks);
-  plan.peak_memory = std::move(peaks);
-  plan.memory_limit = std::move(limits);
+  plan.need.allocated = std::move(peaks);
+  plan.need.limit = std::move(limits);
   return plan;
 }
 
@@ -66,10 +66,10 @@ PlanRecord simulated(const std::string& family, std::size_t stages, double ms, d
   plan.row.estimate = plan.row.simulate = nanoseconds_from_ms(ms);
   plan.row.samples_per_s = rate;
   plan.row.bubble = bubble;
-  for (const double peak : peaks) plan.peak_memory.push_back(gibibytes(peak));
-  plan.memory_limit.assign(peaks.size(), gibibytes(38));
+  for (const double peak : peaks) plan.need.allocated.push_back(gibibytes(peak));
+  plan.need.limit.assign(peaks.size(), gibibytes(38));
   plan.row.memory_limit = gibibytes(38);
-  plan.row.peak_memory = std::ranges::max(plan.peak_memory);
+  plan.row.peak_memory = std::ranges::max(plan.need.allocated);
   plan.row.feasible = *plan.row.peak_memory <= gibibytes(38);
   return plan;
 }
@@ -240,9 +240,9 @@ TEST(ScreenTable, CasesOfDifferentEnginesAreToldApart) {
 TEST(ScreenTable, EachOfEightDevicesOrTheLeastAndTheMostOfThem) {
   CaseRecord record = screen_example()[0];
   record.plans.resize(1);
-  record.plans[0].peak_memory = {gibibytes(30), gibibytes(31), gibibytes(32), gibibytes(36.7),
-                                 gibibytes(33), gibibytes(34), gibibytes(35), gibibytes(36)};
-  record.plans[0].memory_limit.assign(8, gibibytes(38));
+  record.plans[0].need.allocated = {gibibytes(30), gibibytes(31), gibibytes(32), gibibytes(36.7),
+                                    gibibytes(33), gibibytes(34), gibibytes(35), gibibytes(36)};
+  record.plans[0].need.limit.assign(8, gibibytes(38));
   EXPECT_THAT(screen_table({record}, {.width = 160}),
               HasSubstr("  30.0 31.0 32.0 36.7 33.0 34.0 35.0 36.0\n"));
   EXPECT_THAT(screen_table({record}, {.width = 120}), HasSubstr("  30.0 31.0 32.0 36.7"));
@@ -254,10 +254,10 @@ TEST(ScreenTable, EachOfEightDevicesOrTheLeastAndTheMostOfThem) {
 // 38.01 of 38 GiB: 0.01 are missing, which must not read as nothing.
 TEST(ScreenTable, WhatIsMissingIsShownHoweverLittleItIs) {
   std::vector<CaseRecord> cases = screen_example();
-  cases[0].plans[1].peak_memory = {gibibytes(38.01)};
-  cases[0].plans[1].memory_limit = {gibibytes(38)};
+  cases[0].plans[1].need.allocated = {gibibytes(38.01)};
+  cases[0].plans[1].need.limit = {gibibytes(38)};
   EXPECT_THAT(screen_table(cases, {}), HasSubstr("+<0.1 !"));
-  cases[0].plans[1].peak_memory = {gibibytes(50.04)};
+  cases[0].plans[1].need.allocated = {gibibytes(50.04)};
   EXPECT_THAT(screen_table(cases, {}), HasSubstr("+12.0 !"));
 }
 

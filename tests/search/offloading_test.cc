@@ -110,7 +110,7 @@ TEST(Offloading, SaysWhatTheHostLacksAndFitsWithThat) {
   small.host_memory = Bytes{100};
   const Offloading none = offloading_plans(problem_of(layers, small, 250), {}, search);
   ASSERT_TRUE(none.lack);
-  EXPECT_EQ(*none.lack, (HostLack{0, Bytes{700}, Bytes{100}}));
+  EXPECT_EQ(*none.lack, (Shortage{0, Bytes{700}, Bytes{100}}));
   EXPECT_EQ(none.lacking_plan, "1f1b, offload=1 1 0 0");
   EXPECT_EQ(
       to_string(*none.lack),

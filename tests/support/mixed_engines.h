@@ -21,8 +21,8 @@ inline PlanRecord plan_with_times(const std::string& name, std::optional<int> es
   plan.row.estimate = time(estimate), plan.row.simulate = time(simulate);
   plan.row.measure = time(measure);
   plan.row.feasible = feasible;
-  plan.peak_memory = {(feasible ? 4 : 9) * kGiB}, plan.memory_limit = {8 * kGiB};
-  plan.row.peak_memory = plan.peak_memory[0], plan.row.memory_limit = plan.memory_limit[0];
+  plan.need.allocated = {(feasible ? 4 : 9) * kGiB}, plan.need.limit = {8 * kGiB};
+  plan.row.peak_memory = plan.need.allocated[0], plan.row.memory_limit = plan.need.limit[0];
   return plan;
 }
 

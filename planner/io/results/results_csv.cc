@@ -85,7 +85,7 @@ constexpr const char* kHostColumn = "host_memory_bytes_of_host";
 bool offloads(const std::vector<CaseRecord>& cases) {
   return std::ranges::any_of(cases, [](const CaseRecord& record) {
     return std::ranges::any_of(record.plans,
-                               [](const PlanRecord& plan) { return !plan.host_memory.empty(); });
+                               [](const PlanRecord& plan) { return !plan.need.host.empty(); });
   });
 }
 
@@ -122,7 +122,7 @@ std::string results_csv(const std::vector<CaseRecord>& cases) {
         for (const std::string& key : swept) add(cell(value_of(record, key)));
       });
       each_cell(plan.figures, [&](const std::string&, const std::string& text) { add(text); });
-      if (offloading) add(cell(plan.host_memory));
+      if (offloading) add(cell(plan.need.host));
       end_line();
     }
   return text;

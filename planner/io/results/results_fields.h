@@ -119,12 +119,12 @@ void each_field(Plan& plan, const Visit& visit) {
   each_field(plan.row, visit);
   each_field(plan.figures, visit);
   visit("reason", plan.reason);
-  visit("peak_memory_bytes_of_rank", plan.peak_memory);
-  visit("memory_limit_bytes_of_rank", plan.memory_limit);
-  visit("reserved_memory_bytes_of_rank", plan.reserved);
+  visit("peak_memory_bytes_of_rank", plan.need.allocated);
+  visit("memory_limit_bytes_of_rank", plan.need.limit);
+  visit("reserved_memory_bytes_of_rank", plan.need.reserved);
   visit("reserved_expandable_bytes_of_rank", plan.reserved_expandable);
-  visit("host_memory_bytes_of_host", plan.host_memory);
-  visit("host_limit_bytes", plan.host_limit);
+  visit("host_memory_bytes_of_host", plan.need.host);
+  visit("host_limit_bytes", plan.need.host_limit);
   visit("simulate_p5_ms", plan.simulate_p5);
   visit("simulate_median_ms", plan.simulate_median);
   visit("attribution_of_rank", plan.attribution);

@@ -10,6 +10,7 @@
 
 #include "planner/ir/result/answer.h"
 #include "planner/ir/result/figures.h"
+#include "planner/ir/result/need.h"
 #include "planner/ir/trace/accuracy.h"
 #include "planner/ir/trace/link_load.h"
 #include "planner/ir/trace/trace.h"
@@ -20,12 +21,9 @@ namespace pfeife {
 struct PlanRecord {
   ResultRow row;
   PlanFigures figures;
-  std::string reason;                            ///< why there is no such plan; "" if there is
-  std::vector<Bytes> peak_memory, memory_limit;  ///< [rank] allocated, and of what is reserved
-  std::vector<Bytes> reserved;                   ///< [rank] as of Contestant
+  std::string reason;  ///< why there is no such plan; "" if there is
+  Need need;
   std::vector<Bytes> reserved_expandable;  ///< [rank] with expandable segments, if they are not set
-  std::vector<Bytes> host_memory;          ///< [host] as of Contestant
-  std::optional<Bytes> host_limit;         ///< of each host
   std::optional<Nanoseconds> simulate_p5, simulate_median;  ///< with jitter
   /// [rank] Of the engine by which the case's plans are compared (result_engine.h); empty if the
   /// plan has no time of it.
@@ -36,8 +34,6 @@ struct PlanRecord {
   bool recomputes = false;             ///< some stage computes its forward again in backward
   std::optional<MeasuredRun> measured;
 
-  /// [rank] What is held against the limit.
-  const std::vector<Bytes>& must_fit() const { return reserved.empty() ? peak_memory : reserved; }
   friend bool operator==(const PlanRecord&, const PlanRecord&) = default;
 };
 

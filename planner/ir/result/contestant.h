@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/ir/result/need.h"
 #include "planner/ir/result/plan.h"
 #include "planner/ir/schedule/stage_costs.h"
 #include "planner/ir/trace/trace.h"
@@ -23,22 +24,14 @@ struct PricedPlan {
 /// A plan beside others, or the reason why there is none: `plan` then has the schedule's spec
 /// alone.
 struct Contestant : PricedPlan {
-  std::string name;                 ///< "planned", or the baseline's
-  std::string reason;               ///< why there is no such plan; "" = there is
-  std::vector<Bytes> memory_limit;  ///< [rank] of what is reserved
-  /// [rank] By PyTorch's allocator, modelled; empty = what is allocated is all that must fit.
-  std::vector<Bytes> reserved;
-  std::vector<Bytes> host_memory;   ///< [host] that offloaded values take; empty = none are
-  std::optional<Bytes> host_limit;  ///< of each host; empty = not known
+  std::string name;    ///< "planned", or the baseline's
+  std::string reason;  ///< why there is no such plan; "" = there is
+  Need need;
   std::optional<Trace> simulated;
 
-  /// [rank] What is held against the limit.
-  const std::vector<Bytes>& must_fit() const {
-    return reserved.empty() ? plan.peak_memory : reserved;
-  }
   bool possible() const { return reason.empty(); }
   /// There is such a plan, and it fits into the memory of its devices and their hosts.
-  bool fits() const;
+  bool fits() const { return possible() && need.fits(); }
   /// The trace of the best engine that does not run the plan.
   const Trace& predicted() const { return simulated ? *simulated : estimated; }
   /// Errors: RuntimeFault with the reason if there is no such plan.

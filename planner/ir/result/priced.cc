@@ -1,21 +1,12 @@
 #include "planner/ir/result/priced.h"
 
 #include <algorithm>
-#include <functional>
 #include <tuple>
 
 namespace pfeife {
 
 Bytes largest_peak(const Priced& plan) {
   return plan.peak_memory.empty() ? Bytes{0} : *std::ranges::max_element(plan.peak_memory);
-}
-
-double fullness(const std::vector<Bytes>& peak_memory, const std::vector<Bytes>& memory_limit) {
-  double most = 0;
-  for (std::size_t r = 0; r < peak_memory.size(); ++r)
-    most = std::max(most, static_cast<double>(peak_memory[r].value) /
-                              static_cast<double>(std::max(memory_limit[r], Bytes{1}).value));
-  return most;
 }
 
 std::size_t taken_plan(const std::vector<TimeAndFullness>& plans, double as_fast) {
@@ -31,10 +22,6 @@ std::size_t taken_plan(const std::vector<TimeAndFullness>& plans, double as_fast
     return std::tuple(!may_be_taken(plan) || plan.time > least + longer, plan.fullness, plan.time);
   };
   return static_cast<std::size_t>(std::ranges::min_element(plans, {}, key) - plans.begin());
-}
-
-bool fits(const std::vector<Bytes>& peak_memory, const std::vector<Bytes>& memory_limit) {
-  return std::ranges::equal(peak_memory, memory_limit, std::less_equal{});
 }
 
 }  // namespace pfeife

@@ -7,6 +7,7 @@
 
 #include "planner/ir/basics/units.h"
 #include "planner/ir/result/choice.h"
+#include "planner/ir/result/need.h"
 #include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife {
@@ -33,9 +34,6 @@ struct Priced : Choice {
 /// The largest peak over ranks.
 Bytes largest_peak(const Priced& plan);
 
-/// The peak of the rank that is fullest, as a share of its limit: above 1 it does not fit.
-double fullness(const std::vector<Bytes>& peak_memory, const std::vector<Bytes>& memory_limit);
-
 /// A plan beside others, of which one is taken.
 struct TimeAndFullness {
   Nanoseconds time{0};
@@ -45,8 +43,5 @@ struct TimeAndFullness {
 /// take at most the share `as_fast` longer than the fastest of them, the one that is least full;
 /// of these the fastest, of these the first. At least one plan.
 std::size_t taken_plan(const std::vector<TimeAndFullness>& plans, double as_fast);
-
-/// No rank needs more than it has.
-bool fits(const std::vector<Bytes>& peak_memory, const std::vector<Bytes>& memory_limit);
 
 }  // namespace pfeife

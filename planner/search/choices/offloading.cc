@@ -159,12 +159,13 @@ class OffloadingStages {
     return choice;
   }
   /// What a choice of fastest() lacks on a host.
-  std::optional<HostLack> lack_of(const Choice& choice) const {
+  std::optional<Shortage> lack_of(const Choice& choice) const {
     const StageCosts costs = stage_costs(problem_.layers, choice_.partition, choice_.placement,
                                          problem_.cluster, choice.recomputed);
-    return host_lack(memory_of_hosts(lower(rows_, costs, choice_.placement), costs,
-                                     choice_.placement, problem_.cluster),
-                     problem_.cluster.host_memory);
+    const Need need{.host = memory_of_hosts(lower(rows_, costs, choice_.placement), costs,
+                                            choice_.placement, problem_.cluster),
+                    .host_limit = problem_.cluster.host_memory};
+    return need.host_shortage();
   }
 
  private:
@@ -205,7 +206,7 @@ class OffloadingStages {
 /// What a plan's cuts and schedule become: a plan that fits, or one that lacks something on a host.
 struct PlanOrLack {
   std::optional<Priced> plan;
-  std::optional<HostLack> lack;
+  std::optional<Shortage> lack;
   std::string lacking_plan;
 };
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/ir/result/host_lack.h"
+#include "planner/ir/result/need.h"
 #include "planner/search/problem.h"
 
 namespace pfeife {
@@ -20,7 +20,7 @@ namespace pfeife {
 struct Offloading : Answer {
   /// Where there are none: what a host lacks for the plan that fits the devices and lacks least,
   /// and the plan's name.
-  std::optional<HostLack> lack;
+  std::optional<Shortage> lack;
   std::string lacking_plan;
 };
 

@@ -2,7 +2,7 @@
 
 #include "planner/cost/allocator/played_ranks.h"
 #include "planner/cost/estimate/memory.h"
-#include "planner/ir/result/host_lack.h"
+#include "planner/ir/result/need.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {
@@ -65,10 +65,11 @@ Priced price(const Problem& problem, Choice choice) {
 
 /// Hosts are too small for what the plan offloads.
 static bool lacks_on_hosts(const Problem& problem, const Priced& plan) {
-  return plan.recomputed.offloads() &&
-         host_lack(
-             memory_of_hosts(plan.rows->lowered, plan.rows->costs, plan.placement, problem.cluster),
-             problem.cluster.host_memory);
+  if (!plan.recomputed.offloads()) return false;
+  const Need need{.host = memory_of_hosts(plan.rows->lowered, plan.rows->costs, plan.placement,
+                                          problem.cluster),
+                  .host_limit = problem.cluster.host_memory};
+  return need.host_shortage().has_value();
 }
 
 std::optional<Priced> fitting(const Problem& problem, Choice choice) {
