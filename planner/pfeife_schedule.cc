@@ -134,8 +134,9 @@ int run_generate(const Arguments& arguments) {
   options.add()("slices", po::value<std::string>(),
                 "pieces of each microbatch's sequence S (seq1f1b, terapipe, slimpipe, zb_greedy)");
   add_cost_options(options);
-  options.add()("memory", po::value<std::string>()->value_name("K|k0,k1,..."),
-                "microbatches in flight of a rank at most, over its stages (zb_greedy)");
+  options.add()(
+      "memory", po::value<std::string>()->value_name("K|k0,k1,..."),
+      "stages in flight of a rank at most, each from its F to the end of its W (zb_greedy)");
   for (const std::string& argument : arguments)
     if (argument == "--loops" || argument.starts_with("--loops="))
       throw ConfigError({}, "--loops is called --stages-per-rank now");

@@ -17,7 +17,7 @@ std::vector<std::string> family_list(const PlanSettings& plan, Mode mode) {
   if (!all && plan.families.front() != "certified") return plan.families;
   std::vector<std::string> names;
   for (const Family& family : families(mode))
-    if (all || family.certified) names.push_back(family.name);
+    if (all ? !family.only_by_name : family.certified) names.push_back(family.name);
   return names;
 }
 

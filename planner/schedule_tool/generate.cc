@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "planner/ir/basics/error.h"
 #include "planner/schedule_tool/verbs.h"
 #include "planner/schedules/families.h"
@@ -24,7 +26,7 @@ Schedule build_schedule(const ScheduleSpec& spec, const UnitCosts& costs,
                               std::to_string(spec.ranks) + " ranks, not " +
                               std::to_string(most_in_flight.size()));
   const auto slices = static_cast<std::int64_t>(spec.slices);
-  std::vector<Bytes> room;  // a slice in flight counts as one byte
+  std::vector<Bytes> room;  // a slice of a stage in flight counts as one byte
   for (std::size_t r = 0; r < spec.ranks && !most_in_flight.empty(); ++r) {
     room.push_back(
         {slices * static_cast<std::int64_t>(most_in_flight[most_in_flight.size() == 1 ? 0 : r])});
@@ -33,10 +35,17 @@ Schedule build_schedule(const ScheduleSpec& spec, const UnitCosts& costs,
                                 std::to_string(spec.stages_per_rank) + " stages at least");
   }
   StageCosts stages = stage_costs_of(costs, spec.stages(), spec.slices);
+  const auto hold_until_weight = [](StageCost& stage) {
+    stage.saved = stage.weight_saved = Bytes{1};
+  };
+  std::ranges::for_each(stages.stages, hold_until_weight);
   for (StageCosts::Slice& slice : stages.slices)
-    for (StageCost& stage : slice.stages) stage.saved = Bytes{1};
-  return schedule_of(zero_bubble_order(stages, placement_for(spec), spec.microbatches, room).order,
-                     spec.slices);
+    std::ranges::for_each(slice.stages, hold_until_weight);
+  constexpr std::size_t kMoves = 6000;
+  return schedule_of(
+      zero_bubble_order(stages, placement_for(spec), spec.microbatches, room, {.moves = kMoves})
+          .order,
+      spec.slices);
 }
 
 }  // namespace pfeife::tool

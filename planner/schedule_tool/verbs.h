@@ -24,9 +24,9 @@ ScheduleSpec completed(ScheduleSpec spec, bool stages_per_rank_given);
 /// Completes and generates. Errors: ConfigError if the point is refused.
 Schedule generate_schedule(const ScheduleSpec& spec, bool stages_per_rank_given);
 
-/// An order built for the costs: zb_greedy. `most_in_flight`: microbatches between F and I over all
-/// stages of a rank at most, one number or one a rank; empty = no limit. Errors: ConfigError if the
-/// point is refused or a list has another length.
+/// An order built for the costs: zb_greedy. `most_in_flight`: stages in flight of a rank at most,
+/// each from its F to the end of its W, one number or one a rank; empty = no limit. Errors:
+/// ConfigError if the point is refused or a list has another length.
 Schedule build_schedule(const ScheduleSpec& spec, const UnitCosts& costs,
                         const std::vector<std::size_t>& most_in_flight);
 

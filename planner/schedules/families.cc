@@ -19,6 +19,8 @@ namespace pfeife {
   FAMILY(zb_h2)                    \
   FAMILY(zb1p)                     \
   FAMILY(zbv)                      \
+  FAMILY(v_half)                   \
+  FAMILY(v_min)                    \
   FAMILY(dualpipev)                \
   FAMILY(zb_greedy)                \
   FAMILY(zbv_greedy)               \
@@ -184,7 +186,8 @@ std::vector<ScheduleSpec> search_set(std::size_t ranks, std::size_t microbatches
     }
   };
   for (const Family& known : families())
-    if (wanted(known.name) && !(known.built_for_costs && names.empty())) add(known);
+    if (names.empty() ? !known.built_for_costs && !known.only_by_name : wanted(known.name))
+      add(known);
   for (const Family& known : families(Mode::Forward))
     if (!names.empty() && wanted(known.name)) add(known);
   return set;

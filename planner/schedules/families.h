@@ -39,7 +39,8 @@ Placement placement_for(const ScheduleSpec& spec, std::vector<DeviceId> device_o
 
 /// The grid of `families: all`: V in `stages_per_rank`; loop batch D and the divisors of N in (D,
 /// N]; prefetch 0..D-1; every accepted point of the families named, in the order of the table.
-/// `names` empty = all families of training steps whose order does not depend on costs.
+/// `names` empty = all families of training steps whose order does not depend on costs, but for
+/// those that are searched by name alone.
 /// Families that cut sequences are tried with these `slices` above 1; those whose order is built
 /// for costs, whole as well. `looped` with one loop is
 /// left out beside `1f1b`, which is the same schedule. Errors: ConfigError if there is no family of

@@ -37,6 +37,8 @@ struct Family {
   /// The order is built for given costs and memory (zero_bubble_order); generate() makes the one
   /// for equal times, free transfers and no memory cap.
   bool built_for_costs = false;
+  /// Not among `all`: zbv_greedy begins with its order where memory is short.
+  bool only_by_name = false;
   Mode mode = Mode::Train;  ///< what its rows are of
 
   /// Searched with whole microbatches: those whose order is written down for slices are, without

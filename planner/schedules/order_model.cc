@@ -59,6 +59,7 @@ OrderModel::OrderModel(const StageCosts& costs, const Placement& placement,
   for (std::size_t count = 0; count < slices; ++count) {
     const auto wait = [&](Part part, std::size_t stage, std::size_t source, std::int64_t delay) {
       const auto p = static_cast<std::size_t>(part);
+      if (rank_of_stage[stage] == rank_of_stage[source]) delay = 0;  // nothing is sent
       waits[p][at(stage, count)].push_back({static_cast<std::uint32_t>(source), delay});
       wakes[p][at(source, count)].push_back({static_cast<std::uint32_t>(stage), delay});
     };

@@ -5,7 +5,9 @@
 //
 //  1. Orders from scratch by every combination of a few rules (list_order.h), and those of the
 //     families with a closed form, the same placement and as many slices, their backward split.
-//  2. Those within the memory are timed; the best few are improved by moving actions of the longest
+//  2. Where ZB-V needs more memory than there is: building blocks that need less, repeated, their
+//     gaps filled (building_block.h, backfill.h).
+//  3. Those within the memory are timed; the best few are improved by moving actions of the longest
 //     path (order_descent.h).
 //
 // As families, without costs: every F, I and W takes the same time, slices alike, transfers none,
@@ -19,6 +21,8 @@
 #include <span>
 
 #include "planner/ir/schedule/slice_costs.h"
+#include "planner/schedules/backfill.h"
+#include "planner/schedules/building_block.h"
 #include "planner/schedules/families.h"
 #include "planner/schedules/list_order.h"
 #include "planner/schedules/order_clock.h"
@@ -63,6 +67,12 @@ std::span<const ListRules> grid(std::size_t stages_per_rank) {
   return stages_per_rank == 1 ? without_depth : whole;
 }
 
+bool fits_all(const OrderModel& model, const Order& order) {
+  for (std::size_t r = 0; r < model.ranks; ++r)
+    if (!fits(model, order, r)) return false;
+  return true;
+}
+
 class Finder {
  public:
   Finder(const OrderModel& model, const ZeroBubbleOptions& options)
@@ -80,9 +90,7 @@ class Finder {
   void add(Order order) {
     const auto time = clock_.run(order);
     if (!time) return;
-    bool fitting = true;
-    for (std::size_t r = 0; r < model_.ranks; ++r) fitting = fitting && fits(model_, order, r);
-    auto& list = fitting ? fitting_ : too_full_;
+    auto& list = fits_all(model_, order) ? fitting_ : too_full_;
     if (std::ranges::find(list, order, &TimedOrder::order) == list.end())
       list.push_back({std::move(order), *time});
   }
@@ -104,6 +112,30 @@ class Finder {
   const ZeroBubbleOptions& options_;
   std::vector<TimedOrder> fitting_, too_full_;
 };
+
+/// Repeated building blocks within the memory, where ZB-V is not; they take as long as `rules` of
+/// the grid.
+std::vector<Order> repeated_blocks(const OrderModel& model, const Placement& placement,
+                                   std::size_t rules) {
+  constexpr std::size_t kRulesABlock = 5;
+  const std::size_t most = std::max<std::size_t>(1, rules / kRulesABlock);
+  std::vector<Order> orders;
+  const ScheduleSpec spec{.family = "zbv",
+                          .ranks = model.ranks,
+                          .microbatches = model.microbatches,
+                          .stages_per_rank = model.stages / model.ranks};
+  if (model.slices > 1 || exactly_two_stages(spec) ||
+      placement.rank_of_stage != folded(spec).rank_of_stage ||
+      fits_all(model, *order_of(generate(spec))))
+    return orders;
+  for (const BuildingBlock& block : building_blocks(model.ranks)) {
+    if (orders.size() == most) break;
+    if (auto order = block.repeated(model.ranks, model.microbatches);
+        order && fits_all(model, *order))
+      orders.push_back(backfilled(model, *std::move(order)).order);
+  }
+  return orders;
+}
 
 /// Start of each rank's first action, taken off its tail: what is left is its busy stretch.
 void judge_by_span(OrderModel& model) {
@@ -144,6 +176,7 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
     if (auto order = list_order(model, list_rules, finder.enough())) finder.add(*std::move(order));
   for (Order& order : orders_in_closed_form(placement, microbatches, model.slices))
     finder.add(std::move(order));
+  for (Order& order : repeated_blocks(model, placement, most)) finder.add(std::move(order));
   return finder.best();
 }
 

@@ -112,7 +112,7 @@ def schedule(
 
     stages_per_rank: V; absent, as few as the family takes. loop_batch, prefetch: of `looped`.
     costs, most_in_flight: of families whose order is built for costs (zb_greedy): f, i, w, b, transfer in ms; how many
-        microbatches a rank holds at most between F and I. Errors: ConfigError with the nearest valid values.
+        stages a rank has in flight at most, each from its F to the end of its W. Errors: ConfigError with the nearest valid values.
     """
 
     def listed(value: int | Sequence[int]) -> list[int]:
