@@ -1,4 +1,6 @@
 // Whether a certificate and a plan are of the costs that the files named by the plan make.
+#include <algorithm>
+
 #include "planner/cost/estimate/priced_plan.h"
 #include "planner/cost/stages/recomputed_layers.h"
 #include "planner/cost/stages/stage_costs.h"
@@ -6,6 +8,7 @@
 #include "planner/ir/basics/error.h"
 #include "planner/ir/judge/validate.h"
 #include "planner/schedule_tool/certify.h"
+#include "planner/schedules/families.h"
 
 namespace pfeife::tool {
 
@@ -40,6 +43,11 @@ FromFiles compare_with_files(const Certificate& c, const Plan& plan,
   if (const std::string other = other_plan(plan, *costs); !other.empty())
     return {"", "the plan is not of the files that it names: " + other};
   const Layers& all = costs->layers;
+  const auto hides = [](const CertifiedProof& proof) {
+    return !refusal(proof.spec) && family(proof.spec.family).side_by_side;
+  };
+  if (!all.collectives.empty() && std::ranges::any_of(c.proofs, hides))
+    return {"", "it has a schedule that hides collectives, of which nothing is proven"};
   Certificate anew = certified_problem(
       plan.bound->given_cuts ? cut_only_at(plan.partition, all) : all, costs->cluster,
       plan.placement.device_of_rank, c.memory_limit, c.recompute, c.norm);

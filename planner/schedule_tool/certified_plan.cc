@@ -49,6 +49,21 @@ std::vector<DeviceId> numbered(const std::vector<DeviceId>& device_of_rank) {
   return numbers;
 }
 
+/// What a proof of any order says of a schedule: all of its point but what settles the order.
+ScheduleSpec without_order(ScheduleSpec spec) {
+  spec.family.clear(), spec.loop_batch.reset(), spec.prefetch.clear();
+  return spec;
+}
+
+/// Whether the proof is of that schedule.
+bool is_of(const CertifiedProof& proof, const ScheduleSpec& spec) {
+  if (!proof.any_order || proof.spec == spec) return proof.spec == spec;
+  const Family &proven = family(proof.spec.family), &said = family(spec.family);
+  return without_order(proof.spec) == without_order(spec) && proven.mode == said.mode &&
+         (proven.side_by_side || !said.side_by_side) &&
+         placement_for(proof.spec).rank_of_stage == placement_for(spec).rank_of_stage;
+}
+
 /// The rows less SEND, RECV and REDUCE_GRAD, whose order is the plan's to choose: the estimate has
 /// none.
 Schedule without_messages(Schedule schedule) {
@@ -82,6 +97,7 @@ std::string disagreement(const Certificate& c, const Plan& plan) {
     return "it recomputes other stages";
   if (!plan.recomputed.blocks.empty())
     return "it recomputes blocks of layers, of which nothing is proven";
+  if (plan.recomputed.offloads()) return "it offloads, of which nothing is proven";
   if (plan.recomputed.except_last)
     return "it does not recompute the last microbatch, of which nothing is proven";
   if (c.norm > step_norm(plan)) return "its optimizer steps wait for less than is proven";
@@ -109,17 +125,17 @@ std::string disagreement(const Certificate& c, const Plan& plan) {
 std::string unproven(const Certificate& c, const Plan& plan) {
   const auto proven = [&](const ScheduleSpec& spec) {
     return !refusal(spec) && std::ranges::any_of(c.proofs, [&](const CertifiedProof& proof) {
-      if (!proof.any_order) return proof.spec == spec;
-      return proof.spec.microbatches == spec.microbatches && proof.spec.stages() == spec.stages() &&
-             placement_for(proof.spec).rank_of_stage == placement_for(spec).rank_of_stage;
+      return is_of(proof, spec);
     });
   };
   if (std::ranges::find(plan.bound->schedules, plan.spec) == plan.bound->schedules.end())
     return stream_all("the plan's bound does not cover its own schedule, ", plan.spec.family);
   const auto missing = std::ranges::find_if_not(plan.bound->schedules, proven);
+  const std::string chosen = missing != plan.bound->schedules.end() ? knobs(*missing) : "";
   if (missing != plan.bound->schedules.end())
     return stream_all("the plan's bound also covers ", missing->family,
-                      ", V=", missing->stages_per_rank, ", of which nothing is proven");
+                      ", V=", missing->stages_per_rank, chosen.empty() ? "" : ", ", chosen,
+                      ", of which nothing is proven");
   if (plan.bound->recompute == Recompute::Blocks)
     return "the plan's bound also covers plans that recompute blocks of layers";
   if (c.recompute != plan.bound->recompute && c.recompute != Recompute::Choose)

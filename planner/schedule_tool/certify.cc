@@ -300,6 +300,7 @@ Verdict certify(const Certificate& c, std::size_t threads) {
       const CertifiedProof& proof = c.proofs[p];
       require(proof.spec.ranks == c.device_of_rank.size(), "a schedule of other ranks");
       require(!refusal(proof.spec), "a schedule that there is not");
+      require(proof.spec.slices == 1, "a schedule of slices");
       require(family(proof.spec.family).mode == c.layers.mode, "a schedule of another mode");
       const Placement placement{placement_for(proof.spec).rank_of_stage, c.device_of_rank};
       ProofCheck(c, proof, placement, bounds.for_placement(placement, norm), cuts).check();

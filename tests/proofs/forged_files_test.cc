@@ -352,6 +352,84 @@ TEST(ForgedFiles, AProofOfGivenCutsIsNotOneOfAllCuts) {
   EXPECT_MESSAGE(why);
 }
 
+/// The schedule with each of its fields changed, one at a time.
+std::vector<ScheduleSpec> changed_knobs(const ScheduleSpec& spec) {
+  // Fails to compile where a schedule has a new field: change that below, too.
+  const auto& [family, ranks, microbatches, stages_per_rank, loop_batch, prefetch, slices,
+               slice_lengths] = spec;
+  std::vector<ScheduleSpec> changed(7, spec);
+  changed[0].ranks = ranks + 1;
+  changed[1].microbatches = microbatches + 1;
+  changed[2].stages_per_rank = stages_per_rank + 1;
+  changed[3].loop_batch = loop_batch.value_or(1) + 1;
+  changed[4].prefetch = {prefetch.empty() ? 1 : prefetch[0] + 1};
+  changed[5].slices = slices + 1;
+  changed[6].slice_lengths =
+      slice_lengths == SliceLengths::Equal ? SliceLengths::EqualTime : SliceLengths::Equal;
+  for (const Mode mode : {Mode::Train, Mode::Forward})
+    for (const Family& other : families(mode))
+      if (other.name != family) changed.push_back(spec), changed.back().family = other.name;
+  return changed;
+}
+
+/// Whether one proof, of `proven`, suffices for a bound that also covers `said`.
+bool suffices(const ScheduleSpec& proven, bool any_order, const ScheduleSpec& said) {
+  Certificate certificate;
+  certificate.layers.layers.resize(3);
+  certificate.proofs.push_back({.spec = proven, .any_order = any_order});
+  Plan plan;
+  plan.spec = proven;
+  plan.bound = Bound{.schedules = {proven, said}};
+  return tool::unproven(certificate, plan).empty();
+}
+
+TEST(ForgedSchedules, AProofIsOfItsScheduleWithAllKnobs) {
+  const ScheduleSpec looped{"looped", 2, 4, 2, 2, {1}}, sliced{"zb_greedy", 2, 4, 1};
+  for (const ScheduleSpec& proven : {looped, sliced}) {
+    EXPECT_TRUE(suffices(proven, false, proven));
+    for (const ScheduleSpec& said : changed_knobs(proven))
+      EXPECT_FALSE(suffices(proven, false, said))
+          << said.family << " " << knobs(said) << " by " << proven.family;
+  }
+}
+
+// Slices have a shorter way in, a forward pass less work, and actions side by side may hide
+// collectives: whatever is proven of any order of whole microbatches, one after the other, says
+// nothing of them.
+TEST(ForgedSchedules, AProofOfAnyOrderFreesTheOrderAlone) {
+  const std::vector<std::string> freed{"gpipe", "1f1b", "looped", "zb_h1", "zb_h2", "zb1p"};
+  const ScheduleSpec proven{"zb_greedy", 2, 4, 1};
+  for (const ScheduleSpec& said : changed_knobs(proven)) {
+    const bool expected = std::ranges::find(freed, said.family) != freed.end() && !refusal(said);
+    EXPECT_EQ(suffices(proven, true, said), expected) << said.family << " " << knobs(said);
+  }
+  EXPECT_TRUE(suffices(proven, true, {"1f1b", 2, 4, 1, {}, {1}}));
+  for (const char* family : {"seq1f1b", "terapipe", "slimpipe", "zb_greedy"}) {
+    const ScheduleSpec said{family, 2, 4, 1, {}, {}, 2};
+    ASSERT_FALSE(refusal(said)) << family;
+    EXPECT_FALSE(suffices(proven, true, said)) << family;
+  }
+  const ScheduleSpec folded{"zbv_greedy", 2, 4, 2}, beside{"dualpipev", 2, 4, 2};
+  EXPECT_TRUE(suffices(folded, true, {"zbv", 2, 4, 2}));
+  EXPECT_FALSE(suffices(folded, true, beside));
+  EXPECT_TRUE(suffices(beside, true, folded));
+}
+
+// Four microbatches of one stage a device, two slices each: the first stage hands on half a
+// microbatch, so that the second begins sooner than any proof of whole microbatches allows for.
+TEST(ForgedFiles, ABoundOfWholeMicrobatchesCoversNoSlices) {
+  const CaseFolder of(towers(1, 4), "forged_slices");
+  ASSERT_EQ(judged(of), "proven");
+  for (const SliceLengths lengths : {SliceLengths::Equal, SliceLengths::EqualTime}) {
+    Plan plan = of.plan;
+    plan.bound->schedules.push_back({"zb_greedy", 2, 4, 1, {}, {}, 2, lengths});
+    of.write(plan);
+    std::string why;
+    EXPECT_EQ(judged(of, &why), "less");
+    EXPECT_MESSAGE(why.substr(why.rfind('\n') + 1));
+  }
+}
+
 TEST_F(Forgery, SchedulesOrPlacesLeftOut) {
   EXPECT_EQ(after([](Plan& p, Certificate& c) {
               std::erase_if(c.proofs, [&](const auto& proof) { return proof.spec != p.spec; });
