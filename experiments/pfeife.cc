@@ -9,6 +9,7 @@
 #include "experiments/plans/case_drawings.h"
 #include "experiments/plans/case_problem.h"
 #include "experiments/plans/case_record.h"
+#include "experiments/plans/covering_bound.h"
 #include "experiments/plans/plan_case.h"
 #include "experiments/plans/plan_folder.h"
 #include "experiments/plans/reasons.h"
@@ -204,6 +205,13 @@ const EvaluatedCase& searched_case(const Planned& planned) {
   return *planned.evaluated;
 }
 
+const Evaluation& evaluation_of(const Planned& planned, std::size_t contestant) {
+  const EvaluatedCase& evaluated = searched_case(planned);
+  if (contestant == 0) return evaluated.planned[evaluated.chosen];
+  return contestant <= evaluated.baselines.size() ? evaluated.baselines[contestant - 1]
+                                                  : evaluated.planned[*evaluated.less_memory];
+}
+
 }  // namespace
 
 Model load_model(const std::filesystem::path& file) {
@@ -353,6 +361,19 @@ Planned load_plan(const std::filesystem::path& folder, const RunOptions& options
                          request, options);
   planned.bound = saved.bound;
   return planned;
+}
+
+std::optional<CoveringBound> bound_of(const Planned& planned, std::size_t contestant) {
+  if (!planned.evaluated) return std::nullopt;
+  if (planned.evaluated->answer.bound)
+    return covering_bound(*planned.evaluated, evaluation_of(planned, contestant));
+  if (!planned.bound || contestant > 0) return std::nullopt;
+  return CoveringBound{planned.bound->time, class_name(*planned.bound)};  // as its file says
+}
+
+std::string covered_text(const Planned& planned, std::size_t contestant) {
+  if (!planned.evaluated || !planned.evaluated->answer.bound) return "";
+  return covered_text(*planned.evaluated, evaluation_of(planned, contestant));
 }
 
 PlannedStages stages_of(const Planned& planned, std::size_t contestant) {

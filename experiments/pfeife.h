@@ -147,6 +147,13 @@ Planned plan(const Request& request, const RunOptions& options = {});
 /// names, estimated and simulated. Errors: ConfigError, also if it names no files.
 Planned load_plan(const std::filesystem::path& folder, const RunOptions& options = {});
 
+/// The bound that covers one of the contestants, with its class: no plan of the class has a smaller
+/// estimate. Nothing if none is known.
+std::optional<CoveringBound> bound_of(const Planned& planned, std::size_t contestant = 0);
+
+/// What that bound covers, in full; "" = there is none.
+std::string covered_text(const Planned& planned, std::size_t contestant);
+
 /// A plan's stages as they execute: what pfeife-run makes of the plan, without LibTorch.
 struct PlannedStages {
   Graph graph;       ///< of one microbatch, its nodes in the plan's order

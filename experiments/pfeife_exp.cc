@@ -220,13 +220,13 @@ std::string reasons(const SweepResult& result) {
 }
 
 /// The table and what belongs to it, on standard output.
-void print_results(const Experiment& experiment, const SweepResult& result,
+void print_results(const Experiment& experiment, const SweepResult& result, Inputs& inputs,
                    const CommandLine& line) {
   const std::size_t width = output_width();
   const ShownCases shown =
       line.verbose ? ShownCases{result.cases, ""} : cases_to_show(result.cases);
   const CaseConfig& first = experiment.cases.front();
-  const std::string error = error_of(first);
+  const std::string error = error_of(first, inputs.cluster(first));
   const bool measured = std::ranges::any_of(result.cases, [](const CaseRecord& record) {
     return std::ranges::any_of(record.plans,
                                [](const PlanRecord& plan) { return plan.row.measure.has_value(); });
@@ -293,7 +293,7 @@ SweepResult sweep_watched(Experiment& experiment, Inputs& inputs, CommandLine& l
                                   [](const CaseConfig& config) { return config.plan.iterations; }));
   const SweepResult first = sweep(*brief, inputs, line.sweep);
   line.still_moving = still_moving(first, *brief, experiment);
-  print_results(*brief, first, line);
+  print_results(*brief, first, inputs, line);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   std::cout << fmt::format(
@@ -354,8 +354,8 @@ int compare_devices(const std::vector<std::int64_t>& counts, CommandLine& line,
         fit_of_answer(config->asked.cluster.stem().string(), mesh.question, answer, mesh.network));
     write_mesh(*config, answer, line.sweep.out / ("devices=" + std::to_string(count)));
   }
-  std::cout << fits_table(rows, "tokens", output_width())
-            << wrapped("\nestimated; each mesh and the config of its pipeline are in " +
+  std::cout << fits_table(rows, "tokens", output_width()) << "\n"
+            << wrapped("estimated; each mesh and the config of its pipeline are in " +
                            (line.sweep.out / "devices=...").string(),
                        output_width());
   const bool any = std::ranges::any_of(rows, [](const FitRow& row) { return row.lack.empty(); });
@@ -411,7 +411,7 @@ int run(int argc, char** argv) {
   use_profiled_settings(experiment);
   hand_plans(experiment, inputs);
   const SweepResult result = sweep_watched(experiment, inputs, *line);
-  if (!result.stopped) print_results(experiment, result, *line);
+  if (!result.stopped) print_results(experiment, result, inputs, *line);
   if (!result.stopped && line->sweep.shards == 1)
     std::cout << write_figures(experiment, line->sweep.out);
   std::cout.flush();  // a log may take both: what follows does not break into the table

@@ -384,10 +384,13 @@ void bind_planned(nb::module_& m) {
           "contestant", [](const Planned& p, std::size_t i) { return &p.contestants.at(i); },
           "number"_a, nb::rv_policy::reference_internal)
       .def_ro("candidates", &Planned::candidates)
-      .def_prop_ro("bound",
-                   [](const Planned& p) {
-                     return p.bound ? std::optional(ms(p.bound->time)) : std::nullopt;
-                   })
+      .def(
+          "bound",
+          [](const Planned& p, std::size_t contestant) {
+            const auto found = bound_of(p, contestant);
+            return found ? std::optional(std::pair(ms(found->time), found->of)) : std::nullopt;
+          },
+          "contestant"_a)
       .def_prop_ro("helps",
                    [](const Planned& p) {
                      std::vector<std::string> outcomes;  // [tried] "" = even so nothing fits
@@ -395,7 +398,10 @@ void bind_planned(nb::module_& m) {
                        outcomes.push_back(tried.estimate ? outcome_text(tried) : "");
                      return outcomes;
                    })
-      .def_prop_ro("bound_covers", [](const Planned& p) { return covered_text(p); })
+      .def(
+          "bound_covers",
+          [](const Planned& p, std::size_t contestant) { return covered_text(p, contestant); },
+          "contestant"_a)
       .def_prop_ro("record", [](const Planned& p) { return to_json(record_of(p)); })
       .def(
           "table",

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "experiments/plans/case_record.h"
+#include "experiments/plans/covering_bound.h"
 #include "experiments/plans/layer_ribbon.h"
 #include "experiments/plans/plan_figures.h"
 #include "planner/io/experiment/experiment_config.h"
@@ -123,12 +124,13 @@ CaseDrawings drawings_of(const EvaluatedCase& evaluated) {
     if (engine != TraceSource::Measured) drawn.push_back(plan->trace_of(TraceSource::Measured));
     for (const Trace* trace : drawn)
       if (trace != nullptr)
-        plans.push_back({name, *trace, plan->fits(), speed_up_text(*trace, engine, beside)});
+        plans.push_back({name, *trace, plan->fits(), speed_up_text(*trace, engine, beside),
+                         trace->source == TraceSource::Measured  // bounds are on predictions
+                             ? std::nullopt
+                             : covering_bound(evaluated, *plan)});
     memory.push_back({name, memory_of(*plan, evaluated.work), plan->need.limit});
   }
-  PlansOptions options{.title = title_of(*evaluated.config)};
-  if (evaluated.answer.bound && engine != TraceSource::Measured)  // it is one on predictions
-    options.bound = evaluated.answer.bound->time;
+  const PlansOptions options{.title = title_of(*evaluated.config)};
   drawings.plans = plans_svg(plans, options);
   drawings.rank_times = rank_times_svg(plans, options.width);
   drawings.memory = memory_bars_svg(memory, options.width);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "experiments/plans/covering_bound.h"
 #include "experiments/plans/plan_figures.h"
 #include "experiments/plans/reasons.h"
 #include "planner/cost/allocator/played_ranks.h"
@@ -13,10 +14,12 @@
 namespace pfeife {
 namespace {
 
-/// `links_bound`: of the simulation, where the search has one.
-void add_bound(const Bound& bound, const std::optional<Nanoseconds>& links_bound, ResultRow& row) {
-  row.lower_bound = bound.time;
-  if (bound.time.count() <= 0) return;
+/// `links_bound`: of the simulation, where the search has one. Gaps say how good a search was, so
+/// that baselines have none.
+void add_bound(const CoveringBound& bound, const std::optional<Nanoseconds>& links_bound,
+               ResultRow& row) {
+  row.lower_bound = bound.time, row.bound_class = bound.of;
+  if (bound.time.count() <= 0 || !is_own(row)) return;
   const auto gap = [](Nanoseconds time, Nanoseconds over) {
     return static_cast<double>((time - over).count()) / static_cast<double>(over.count());
   };
@@ -178,15 +181,14 @@ CaseRecord record_of(const EvaluatedCase& evaluated, const Request& config) {
   record.notes.insert(record.notes.end(), chosen.inputs.cluster->notes.begin(),
                       chosen.inputs.cluster->notes.end());
   const TraceSource engine = compared_engine(evaluated);
-  for (const Evaluation* plan : plans_of(evaluated))
+  for (const Evaluation* plan : plans_of(evaluated)) {
     record.plans.push_back(plan_record(*plan, evaluated, engine));
+    if (const auto bound = covering_bound(evaluated, *plan))
+      add_bound(*bound, record.links_bound, record.plans.back().row);
+  }
   record.plans.front().row.search_s = evaluated.answer.seconds;
   record.plans.front().row.candidates = evaluated.answer.candidates;
-  if (evaluated.answer.bound && chosen.possible()) {
-    for (PlanRecord& plan : record.plans)
-      if (is_own(plan.row)) add_bound(*evaluated.answer.bound, record.links_bound, plan.row);
-    record.bound_covers = covered_text(evaluated.answer);
-  }
+  record.bound_covers = covered_text(evaluated, chosen);
   for (const Priced& plan : evaluated.answer.front)
     record.front.push_back({name_of(plan), plan.estimate, largest_peak(plan)});
   record.plans.front().reserved_expandable = reserved_expandable(chosen);

@@ -28,6 +28,7 @@ Jitter jitter_of(const JitterSettings& settings) {
   return {.cv = settings.cv, .seed = settings.seed, .drift = settings.drift};
 }
 
+/// Of one step where repetitions do not vary: all percentiles are it.
 std::optional<Spread> spread(const std::vector<Nanoseconds>& steps) {
   if (steps.empty()) return std::nullopt;
   return Spread{quantile(steps, 0.05), quantile(steps, 0.5), quantile(steps, 0.95)};
@@ -170,8 +171,10 @@ void simulate_plans(std::span<Evaluation* const> plans, std::size_t workers) {
   std::vector<SimulationResult> results = simulate_all(jobs, {.workers = workers, .progress = {}});
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (results[i].deadlock) throw_deadlock(*chosen[i], "simulator");
+    std::vector<Nanoseconds> steps = std::move(results[i].repetitions);
+    if (jobs[i].repetitions > 0 && steps.empty()) steps = {step_time(*results[i].trace)};
     store_simulated(std::move(*results[i].trace), *chosen[i]);
-    chosen[i]->simulated_spread = spread(results[i].repetitions);
+    chosen[i]->simulated_spread = spread(steps);
   }
 }
 

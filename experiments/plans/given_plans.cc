@@ -1,5 +1,7 @@
 #include "experiments/plans/given_plans.h"
 
+#include <algorithm>
+
 #include "experiments/plans/case_limits.h"
 #include "planner/cost/stages/recomputed_layers.h"
 #include "planner/cost/stages/stage_costs.h"
@@ -8,6 +10,7 @@
 #include "planner/ir/judge/validate.h"
 #include "planner/ir/request/check.h"
 #include "planner/ir/schedule/lower.h"
+#include "planner/schedules/families.h"
 
 namespace pfeife {
 namespace {
@@ -75,16 +78,93 @@ Given read_given(const CaseInputs& inputs) {
   return inputs.config->plan.file ? read_given_plan(inputs) : read_given_schedule(inputs);
 }
 
+/// The rows' computations, in their order.
+Schedule computations(Schedule rows) {
+  for (std::vector<Cell>& row : rows.rows)
+    std::erase_if(row, [](const Cell& cell) {
+      const auto* const action = std::get_if<Action>(&cell);
+      return std::holds_alternative<std::monostate>(cell) ||
+             (action != nullptr && !is_compute(action->op));
+    });
+  return rows;
+}
+
+/// A plan says which schedule its rows are of, and rows that are of another one would be shown
+/// under its name. Any order may be one that is built for costs.
+void check_schedule(const Request& config, const Plan& plan) {
+  const ScheduleSpec& spec = plan.spec;
+  if (spec.family == "file") return;
+  const std::string name = schedule_name(spec);
+  const std::string cure =
+      "; correct `schedule` and `placement`, or give the rows by themselves: plan: {schedule: "
+      "..., cuts: [...]}";
+  const auto is_known = [&](Mode mode) {
+    return std::ranges::find(families(mode), spec.family, &Family::name) != families(mode).end();
+  };
+  if (!is_known(Mode::Train) && !is_known(Mode::Forward))
+    refuse(config, ": there is no schedule family '" + spec.family + "'" + cure);
+  if (const auto refused = refusal(spec)) refuse(config, ": " + to_string(*refused, spec) + cure);
+  const bool built = family(spec.family).built_for_costs;
+  if (placement_for(spec).rank_of_stage != plan.placement.rank_of_stage ||
+      (!built && computations(generate(spec)) != computations(plan.schedule)))
+    refuse(config, ": its rows are not those of " + name + cure);
+}
+
+/// [stage] Its rows have an OFFLOAD.
+std::vector<bool> stages_with_copies(const Plan& plan) {
+  std::vector<bool> copies(plan.placement.stages(), false);
+  for (const std::vector<Cell>& row : plan.schedule.rows)
+    for (const Cell& cell : row)
+      for_each_action(cell, [&](const Action& action) {
+        if (action.op == Op::Offload) copies[action.stage.index()] = true;
+      });
+  return copies;
+}
+
+/// Does in the rows what the plan says beside them: rows without copies get those of its shares,
+/// rows that receive as soon as they can get late ones. Errors: RefusedWish where a stage's share
+/// has no copies and none can be put in.
+void complete(const Request& config, const StageCosts& costs, Plan& plan) {
+  const auto is_any = [](const std::vector<bool>& stages) {
+    return std::ranges::find(stages, true) != stages.end();
+  };
+  const bool had_copies = is_any(stages_with_copies(plan));
+  if (plan.receives == Receives::AtNeed && !had_copies) {
+    StageCosts kept = costs;
+    for (StageCost& stage : kept.stages) stage.offloaded = Bytes{0};
+    if (lower(computations(plan.schedule), kept, plan.placement) == plan.schedule)
+      plan.schedule = with_late_receives(plan.schedule, stage_graph(costs), plan.placement);
+  }
+  if (!plan.recomputed.offloads()) return;
+  if (!had_copies)
+    plan.schedule = with_offload(plan.schedule, costs, plan.placement,
+                                 [](StageId, MicrobatchId) { return true; });
+  const std::vector<bool> copies = stages_with_copies(plan);
+  for (std::size_t s = 0; s < copies.size(); ++s)
+    if (plan.recomputed.offload[s] > 0 && !copies[s])
+      refuse(config,
+             ": stage " + std::to_string(s) +
+                 (had_copies ? " offloads, but its rows have no OFFLOAD, while those of other "
+                               "stages have; write 0 for it in `offload`, or give rows without "
+                               "OFFLOAD and RELOAD, into which they are put"
+                             : " cannot offload: no microbatch is away from it for as long as "
+                               "both copies take; write 0 for it in `offload`"));
+}
+
 }  // namespace
 
 void check_given(const CaseInputs& inputs) {
-  const Given given = read_given(inputs);
+  Given given = read_given(inputs);
   const Plan& plan = given.plan;
+  check_schedule(*inputs.config, plan);
   const StageCosts costs = stage_costs(*inputs.layers, plan, *inputs.cluster);
   const Requirements needs{stage_graph(costs), plan.spec.microbatches * plan.spec.slices,
                            given.lowered, plan.spec.slices};
   const std::vector<Violation> violations = validate(plan.schedule, needs);
-  if (violations.empty()) return;
+  if (violations.empty()) {
+    complete(*inputs.config, costs, given.plan);
+    return;
+  }
   const Violation& first = violations.front();
   refuse(*inputs.config, " cannot run: rank " + to_string(first.rank) + ", cell " +
                              std::to_string(first.position) + ": " + first.message +
@@ -93,6 +173,7 @@ void check_given(const CaseInputs& inputs) {
 
 Evaluation given_plan(const CaseInputs& inputs) {
   Given given = read_given(inputs);
+  complete(*inputs.config, stage_costs(*inputs.layers, given.plan, *inputs.cluster), given.plan);
   return estimated_plan(inputs, given.origin, kPlanned, std::move(given.plan), given.lowered);
 }
 

@@ -5,7 +5,9 @@
 #include "experiments/plans/baselines.h"
 #include "experiments/plans/case_limits.h"
 #include "experiments/plans/case_problem.h"
+#include "experiments/plans/covering_bound.h"
 #include "experiments/plans/given_plans.h"
+#include "experiments/plans/proven_bound.h"
 #include "experiments/plans/searched_plans.h"
 #include "planner/ir/request/check.h"
 #include "planner/schedules/families.h"
@@ -151,6 +153,7 @@ EvaluatedCase plan_case(const CaseInputs& inputs, const LayersOf& layers_of, std
                             .progress = progress,
                             .after_step = after_step},
                            plans);
+    raise_to_proven(plans, threads);
   } else {
     plans.settled = std::make_shared<const Request>(*inputs.config);
     settled.config = plans.settled.get();
@@ -159,7 +162,7 @@ EvaluatedCase plan_case(const CaseInputs& inputs, const LayersOf& layers_of, std
   plans.answer.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   for (Evaluation& planned : plans.planned) {
-    planned.plan.bound = plan_bound(plans.answer);
+    planned.plan.bound = bound_for(plans, planned);
     planned.plan.found["candidates"] = std::to_string(plans.answer.candidates);
   }
   for (const BaselineSettings& settings : inputs.config->baselines)

@@ -7,6 +7,7 @@
 
 #include "experiments/plans/case_limits.h"
 #include "experiments/plans/case_problem.h"
+#include "experiments/plans/covering_bound.h"
 #include "experiments/plans/message_orders.h"
 #include "experiments/plans/simulated_times.h"
 #include "planner/ir/result/result_engine.h"
@@ -55,17 +56,6 @@ class Simulations {
   std::vector<std::pair<Priced, Trace>> kept_;
 };
 
-/// The searched schedule that is the baseline's, whose knobs may be written otherwise; nullptr:
-/// none.
-const ScheduleSpec* searched_as(const ScheduleSpec& baseline, const Problem& problem) {
-  for (const ScheduleSpec& spec : problem.schedules)
-    if (spec == baseline ||
-        (spec.family == baseline.family && spec.stages_per_rank == baseline.stages_per_rank &&
-         !family(spec.family).built_for_costs && generate(spec) == generate(baseline)))
-      return &spec;
-  return nullptr;
-}
-
 /// The baselines that might be the case's own plan.
 std::vector<Priced> eligible_baselines(const EvaluatedCase& evaluated, const Problem& problem) {
   std::vector<Priced> found;
@@ -79,7 +69,7 @@ std::vector<Priced> eligible_baselines(const EvaluatedCase& evaluated, const Pro
     if (!baseline.fits() || problem.recompute == Recompute::Full ||
         (problem.cuts && *problem.cuts != baseline.plan.partition))
       continue;
-    if (const ScheduleSpec* const spec = searched_as(baseline.plan.spec, problem))
+    if (const ScheduleSpec* const spec = listed_as(baseline.plan.spec, problem.schedules))
       found.push_back(*baseline.choice), found.back().spec = *spec;
   }
   return found;
@@ -93,7 +83,6 @@ Evaluation& kept_as_planned(const Priced& plan, const CaseInputs& settled,
   const auto known = std::ranges::find(planned, std::optional(plan), &Evaluation::choice);
   if (known != planned.end()) return *known;
   Evaluation added = estimated_plan(settled, Origin::Search, kPlanned, plan);
-  added.plan.bound = plan_bound(evaluated.answer);
   added.plan.found["candidates"] = std::to_string(evaluated.answer.candidates);
   const auto same = std::ranges::find_if(
       planned, [&](const Evaluation& other) { return runs_alike(other.plan, added.plan); });
@@ -174,6 +163,7 @@ void choose(EvaluatedCase& evaluated) {
   const Request& config = *evaluated.config;
   const SelectBy by = chosen_by(config);
   evaluated.chosen = select(evaluated.planned, by, config.plan.counts_as_fast());
+  for (Evaluation& plan : evaluated.planned) plan.plan.bound = bound_for(evaluated, plan);
   const bool runs = config.measure || !config.measurement.traces.empty();
   if (runs || !config.plan.searched() || config.plan.reference) return;
   evaluated.less_memory = with_less_memory(evaluated.planned, by, evaluated.chosen);

@@ -188,6 +188,32 @@ std::vector<ChartLine> lines_of(const Selection& selection, std::span<const std:
   return lines;
 }
 
+/// A line of another class that is beyond the bound somewhere; "" = none is.
+std::string passes_bound(const std::map<double, double>& bound,
+                         const std::map<double, std::pair<double, std::string>>& outside,
+                         bool more_is_better) {
+  for (const auto& [place, other] : outside)
+    if (const auto found = bound.find(place); found != bound.end() &&
+                                              other.first != found->second &&
+                                              (other.first > found->second) == more_is_better)
+      return other.second;
+  return "";
+}
+
+/// The lines none of whose rows has the figure, although it has a time.
+std::string lines_without(const FigureTable& table, const Selection& selection,
+                          const ShownFigure& figure) {
+  std::map<std::string, bool> has;
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    if (const std::string line = selection.line_name(row);
+        !line.empty() && selection.is_wanted(row) && table.step(row))
+      has[line] |= figure.values[row].has_value();
+  std::string text;
+  for (const auto& [line, is_drawn] : has)
+    if (!is_drawn) text += (text.empty() ? "" : ", ") + line;
+  return text;
+}
+
 DrawnFigure draw_lines(const FigureTable& table, const FigureSettings& settings,
                        const Selection& selection, const FigureStyle& style) {
   const ShownKey x = table.key(settings, "x");
@@ -197,9 +223,11 @@ DrawnFigure draw_lines(const FigureTable& table, const FigureSettings& settings,
   const bool timed = settings.y == "step" || settings.y.ends_with("s_per_s");
   DrawnFigure figure;
   std::vector<std::string> passed;
+  std::vector<std::size_t> bounded;  // rows
   for (const auto& [key, rows] : panels_of(table, selection)) {
     std::map<std::string, std::map<double, std::size_t>> chosen;  // [line][x] row
     std::map<double, double> bound;                               // [x]
+    std::map<double, std::pair<double, std::string>> outside;     // [x] best of another class
     for (const std::size_t row : rows) {
       if (!y.values[row]) continue;
       auto [found, is_new] = chosen[selection.line_name(row)].emplace(x.values[row], row);
@@ -214,16 +242,29 @@ DrawnFigure draw_lines(const FigureTable& table, const FigureSettings& settings,
             {place, value, table.fits(row),
              hint(line, x.title + " " + x.texts[row], value, y.title, table.fits(row))});
         const auto limit = table.bound(row), own = table.step(row);
-        if (!timed || !selection.by_plan() || !limit || !own) continue;
+        if (!timed || !selection.by_plan() || !own) continue;
+        if (!limit) {  // what does not fit is of no class
+          if (!table.fits(row)) continue;
+          const auto [other, is_first] = outside.emplace(place, std::pair(value, line));
+          if (!is_first && (value > other->second.first) == y.more_is_better)
+            other->second = {value, line};
+          continue;
+        }
+        bounded.push_back(row);
         const double best = y.more_is_better ? value * *own / *limit : value * *limit / *own;
         const auto [found, is_new] = bound.emplace(place, best);
         if (!is_new && (best > found->second) == y.more_is_better) found->second = best;
       }
     panel.lines = lines_of(selection, rows, points);
     if (panel.lines.empty()) continue;
-    for (const auto& [place, best] : bound) panel.bound.push_back({place, best, true, ""});
-    if (y.is_memory) panel.limit = common_limit(table, rows);
     const std::string of = key.second.empty() ? "" : key.second + ": ";
+    const std::string passes = passes_bound(bound, outside, y.more_is_better);
+    if (!passes.empty())
+      figure.sentences.push_back(of + "no bound is drawn: " + passes +
+                                 " is of another class, and better than it");
+    else
+      for (const auto& [place, best] : bound) panel.bound.push_back({place, best, true, ""});
+    if (y.is_memory) panel.limit = common_limit(table, rows);
     if (const std::string best = leaders(chart, panel, order); !best.empty() && !y.is_memory)
       figure.sentences.push_back(of + best);
     if (!y.is_memory)  // its lines do not compete
@@ -232,7 +273,10 @@ DrawnFigure draw_lines(const FigureTable& table, const FigureSettings& settings,
     if (panel.limit) chart.limit_name = "limit, " + fixed(*panel.limit, 1) + " GiB";
     chart.panels.push_back(std::move(panel));
   }
-  chart.bound_name = "bound";
+  chart.bound_name = table.bound_name(bounded);
+  if (settings.y == "of_bound")
+    if (const std::string lines = lines_without(table, selection, y); !lines.empty())
+      figure.sentences.push_back("not drawn, of another class than the bound: " + lines);
   if (const std::string left = selection.what_is_left(); !left.empty())
     figure.sentences.push_back(left);
   chart.notes = figure.sentences;

@@ -66,8 +66,6 @@ FigureTable::FigureTable(const CsvTable& table) : table_(table), columns_(table.
                                             "that pfeife-exp writes");
   for (std::size_t row = 0; row < rows(); ++row) {
     const std::string& name = text(row, "case");
-    if (const auto bound = number(row, "lower_bound_ms"); bound && planned(row))
-      bounds_[name] = *bound;
     if (const auto time = step(row); time && text(row, "family") == "1f1b") {
       const auto [found, is_new] = steps_of_1f1b_.emplace(name, *time);
       found->second = std::min(found->second, *time);
@@ -91,8 +89,18 @@ std::optional<double> FigureTable::step(std::size_t row) const {
 }
 
 std::optional<double> FigureTable::bound(std::size_t row) const {
-  const auto found = bounds_.find(text(row, "case"));
-  return found == bounds_.end() ? std::nullopt : std::optional(found->second);
+  return number(row, "lower_bound_ms");
+}
+
+std::string FigureTable::bound_name(std::span<const std::size_t> rows) const {
+  std::string all;
+  for (const std::size_t row : rows) {
+    if (!bound(row) || !table_.has("bound_class")) continue;
+    const std::string& own = text(row, "bound_class");
+    if (!all.empty() && own != all) return "bound of the plan's class";
+    all = own;
+  }
+  return all.empty() ? "bound" : "bound of " + all;
 }
 
 std::vector<std::optional<double>> FigureTable::each(
@@ -159,9 +167,12 @@ ShownFigure FigureTable::known_figure(const std::string& name,
               const auto found = steps_of_1f1b_.find(text(row, "case"));
               return found == steps_of_1f1b_.end() ? std::nullopt : std::optional(found->second);
             })};
-  if (name == "of_bound")
-    return {"throughput, % of the bound, " + engine(), true, false,
+  if (name == "of_bound") {
+    std::vector<std::size_t> all;
+    for (std::size_t row = 0; row < rows(); ++row) all.push_back(row);
+    return {"throughput, % of the " + bound_name(all) + ", " + engine(), true, false,
             ratio([&](std::size_t row) { return bound(row); })};
+  }
   if (name == "bubble")
     return {"bubble, %, " + engine(), false, false,
             each([&](std::size_t row) -> std::optional<double> {

@@ -51,8 +51,10 @@ class FigureTable {
   void check_names(const FigureSettings& settings) const;
   /// Columns that say what a case is: devices, microbatches, swept keys.
   std::vector<std::string> case_columns() const;
-  /// The lower bound of a row's case, ms.
+  /// The lower bound on the class of a row's plan, ms; nothing if there is none.
   std::optional<double> bound(std::size_t row) const;
+  /// "bound of 1f1b": the class of those rows' bounds, where all have the same.
+  std::string bound_name(std::span<const std::size_t> rows) const;
 
  private:
   ShownFigure known_figure(const std::string& name, const FigureSettings& settings) const;
@@ -63,7 +65,7 @@ class FigureTable {
 
   CsvTable table_;
   std::vector<std::string> columns_;
-  std::map<std::string, double> bounds_, steps_of_1f1b_;  ///< ms, by case
+  std::map<std::string, double> steps_of_1f1b_;  ///< ms, by case
 };
 
 }  // namespace pfeife

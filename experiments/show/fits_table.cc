@@ -58,9 +58,10 @@ std::string errors_text(const std::vector<FitRow>& rows, std::size_t width) {
   std::string text;
   std::vector<std::string> shown;
   for (const FitRow& row : rows) {
-    if (!row.error || std::ranges::find(shown, row.error->of) != shown.end()) continue;
-    shown.push_back(row.error->of);
-    text += wrapped("how sure: " + to_string(*row.error), width, "", "    ");
+    const std::string error = row.error ? to_string(*row.error) : "";
+    if (error.empty() || std::ranges::find(shown, error) != shown.end()) continue;
+    shown.push_back(error);
+    text += wrapped("how sure: " + error, width, "", "    ");
   }
   return text.empty() ? "" : "\n" + text;
 }
@@ -80,7 +81,7 @@ FitRow fit_of_answer(const std::string& cluster, const MeshQuestion& question,
   row.mfu = model_flops_utilization(best, network);
   row.allocated = best.peak, row.reserved = best.reserved, row.limit = best.limit;
   row.plan = mesh_text(best.run);
-  row.error = error_of_meshes(network.device);
+  row.error = error_of_meshes(network.device, question.run.architecture.experts > 0);
   return row;
 }
 

@@ -18,17 +18,26 @@ double number(const CsvTable& table, std::size_t row, const std::string& column)
   return number_of(table.at(row, column), column);
 }
 
+std::size_t left_out(std::size_t runs) { return runs / 20; }  ///< at either end
+
 KnownError error_of(std::vector<double> measured_over_predicted, std::string of) {
   std::ranges::sort(measured_over_predicted);
-  const std::size_t left_out = measured_over_predicted.size() / 20;  // at either end
+  const std::size_t left_out = pfeife::left_out(measured_over_predicted.size());
   return {measured_over_predicted.size(), measured_over_predicted[left_out] - 1,
           measured_over_predicted[measured_over_predicted.size() - 1 - left_out] - 1,
           std::move(of)};
 }
 
+/// The words that are not empty, a blank between them.
+std::string joined(const std::string& a, const std::string& b) {
+  return a + (a.empty() || b.empty() ? "" : " ") + b;
+}
+
+std::string on_cpus(DeviceType type) { return type == DeviceType::Cpu ? "on CPUs" : ""; }
+
 }  // namespace
 
-KnownError error_of_meshes(const DeviceKind& kind) {
+KnownError error_of_meshes(const DeviceKind& kind, bool experts) {
   const auto peak = kind.peak.find("fp16");
   const auto alike = [&](double other) {
     return peak != kind.peak.end() &&
@@ -42,12 +51,15 @@ KnownError error_of_meshes(const DeviceKind& kind) {
     (predictions.at(row, "source").text == "llama3" ? h100 : a100).push_back(ratio);
     all.push_back(ratio);
   }
-  if (alike(kA100)) return error_of(a100, "meshes of A100");
-  if (alike(kH100)) return error_of(h100, "meshes of H100");
-  return error_of(all, "meshes of A100 and H100");
+  KnownError error = alike(kA100)   ? error_of(a100, "meshes of A100")
+                     : alike(kH100) ? error_of(h100, "meshes of H100")
+                                    : error_of(all, "meshes of A100 and H100");
+  const bool known = alike(kA100) || alike(kH100);
+  error.unlike = joined(experts ? "with experts" : "", known ? "" : "on such devices");
+  return error;
 }
 
-KnownError error_of_pipelines(Precision precision) {
+KnownError error_of_pipelines(Precision precision, DeviceType type) {
   const std::set<std::string> systems{"DeepSpeed", "Pfeife", "Pfeife measured"};
   std::vector<double> tf32, half, all;
   const CsvTable cells = CsvTable::parse({"tables.csv", kCells});
@@ -64,28 +76,39 @@ KnownError error_of_pipelines(Precision precision) {
     (in_half ? half : tf32).push_back(times ? paper / ours : ours / paper);
     all.push_back(times ? paper / ours : ours / paper);
   }
-  if (precision == Precision::Tf32) return error_of(tf32, "pipelines in TF32");
-  if (precision == Precision::Fp32) return error_of(all, "pipelines in TF32 and FP16");
-  return error_of(half, "pipelines in FP16");
+  KnownError error = precision == Precision::Tf32   ? error_of(tf32, "pipelines in TF32")
+                     : precision == Precision::Fp32 ? error_of(all, "pipelines in TF32 and FP16")
+                                                    : error_of(half, "pipelines in FP16");
+  const char* const missing = precision == Precision::Fp32      ? "in FP32"
+                              : precision == Precision::Bf16Amp ? "in BF16"
+                                                                : "";
+  error.unlike = joined(missing, on_cpus(type));
+  return error;
 }
 
 std::string to_string(const KnownError& error) {
   const auto share = [](double by) {
     return fixed(100 * std::abs(by), 0) + (by < 0 ? " % shorter" : " % longer");
   };
-  return "steps of published " + error.of + " were " + share(error.shortest) + " to " +
-         share(error.longest) + " than predicted so (" + std::to_string(error.runs) +
-         " runs, nine tenths)";
+  const std::string runs = std::to_string(error.runs) + " runs";
+  return (error.unlike.empty() ? "" : "no published run " + error.unlike + " was predicted; ") +
+         "steps of published " + error.of + " were " + share(error.shortest) + " to " +
+         share(error.longest) + " than predicted so (" +
+         (left_out(error.runs) > 0 ? "nine tenths of " : "all ") + runs + ")";
 }
 
-std::string error_of(const Request& request) {
+std::string error_of(const Request& request, const Cluster& cluster) {
   if (request.model.format != ModelFormat::Pt2 || request.model.profile ||
       !request.calibration.empty())
     return "";
   if (request.training.mode == Mode::Forward)
     return "no published forward pass was compared with what is predicted so; a profile or a "
            "calibration is surer";
-  return to_string(error_of_pipelines(request.training.precision)) +
+  const bool cpus = std::ranges::any_of(cluster.kind_of_device, [&](std::size_t kind) {
+    return cluster.kinds[kind].type == DeviceType::Cpu;
+  });
+  return to_string(error_of_pipelines(request.training.precision,
+                                      cpus ? DeviceType::Cpu : DeviceType::Gpu)) +
          "; a profile or a calibration is surer" +
          (request.plan.slices.empty() ? ""
                                       : "; that kernels reach less of a device's speed on short "

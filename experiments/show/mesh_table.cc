@@ -131,7 +131,8 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
                        std::to_string(answer.without_memory) +
                        " have no room for parameters, gradients and optimizer";
   if (answer.bound > Nanoseconds{0})
-    counts += "; no mesh and schedule is below " + fixed(milliseconds(answer.bound), 1) +
+    counts += "; of the meshes and schedules asked for, none is below " +
+              fixed(milliseconds(answer.bound), 1) +
               " ms, but where collectives are hidden (bound, not certified)";
   const std::size_t width = options.width;
   std::string text = wrapped(of, width);
@@ -139,7 +140,9 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
     text += "\n" + grid_text(columns, rows, options.colour) + "\n" + wrapped(legend, width);
   if (answer.found()) text += "\n" + wrapped(step_parts(answer.priced.front()), width);
   return text + (lost.empty() ? "" : "\nwhy not\n" + lost) + "\n" +
-         wrapped("how sure: " + to_string(error_of_meshes(network.device)), width, "", "    ") +
+         wrapped("how sure: " + to_string(error_of_meshes(network.device,
+                                                          question.run.architecture.experts > 0)),
+                 width, "", "    ") +
          wrapped(counts, width);
 }
 

@@ -13,6 +13,7 @@ namespace {
 /// Texts, not yet escaped; the first `words` columns are words, the others figures.
 struct Row {
   std::vector<std::string> cells;
+  std::string reason;     ///< why the plan has no figures; "" = it has
   bool best = false;      ///< the fastest of its case that fits
   std::size_t plans = 0;  ///< of the case, in its first row; 0 in the others
 };
@@ -22,6 +23,7 @@ struct Grid {
   std::vector<Row> rows;
   bool lacks = false;  ///< some figure says how much memory a plan lacks
   std::string engines, memory_unit;
+  std::string gap;  ///< what it is over; "" = there is none
 };
 
 bool lack_is_in(const std::string& cell) { return cell.find('!') != std::string::npos; }
@@ -33,6 +35,8 @@ Grid grid_of(const std::vector<CaseRecord>& cases, const std::vector<std::string
   Grid grid;
   grid.engines = engines_text(cases);
   grid.memory_unit = facts.memory.name;
+  if (std::ranges::find(columns, "gap", &Column::name) != columns.end())
+    grid.gap = gap_words(cases);
   for (const Key& key : keys) grid.head.push_back(key.head);
   grid.keys = keys.size();
   grid.head.push_back("plan");
@@ -42,7 +46,10 @@ Grid grid_of(const std::vector<CaseRecord>& cases, const std::vector<std::string
     const std::vector<const PlanRecord*> plans = plans_in_order(cases[c]);
     const std::optional<std::size_t> best = best_plan(cases[c]);
     for (const PlanRecord* plan : plans) {
-      Row row{{}, best && plan == &cases[c].plans[*best], plan == plans.front() ? plans.size() : 0};
+      Row row{{},
+              has_time(plan->row) ? "" : plan->reason,
+              best && plan == &cases[c].plans[*best],
+              plan == plans.front() ? plans.size() : 0};
       for (const Key& key : keys) row.cells.push_back(key.values[c]);
       row.cells.push_back(plan_name(*plan));
       for (const Column& column : columns) row.cells.push_back(column.text(facts, cases[c], *plan));
@@ -114,7 +121,8 @@ std::string latex(const std::string& text) {
 /// mark takes no room, so that figures stay aligned.
 std::string latex_line(const Grid& grid, const Row& row) {
   std::string text;
-  for (std::size_t c = 0; c < row.cells.size(); ++c) {
+  const std::size_t shown = row.reason.empty() ? row.cells.size() : grid.words;
+  for (std::size_t c = 0; c < shown; ++c) {
     std::string cell = row.cells[c];
     const bool lacks = c >= grid.words && cell.ends_with(" !");
     if (lacks) cell.resize(cell.size() - 2);
@@ -132,6 +140,9 @@ std::string latex_line(const Grid& grid, const Row& row) {
                     : "\\multirow{" + std::to_string(row.plans) + "}{*}{" + written + "}";
     text += (c > 0 ? " & " : "") + written;
   }
+  if (!row.reason.empty())
+    text += " & \\multicolumn{" + std::to_string(row.cells.size() - grid.words) + "}{l}{" +
+            latex(row.reason) + "}";
   return text + " \\\\\n";
 }
 
@@ -167,8 +178,13 @@ std::string markdown_table(const std::vector<CaseRecord>& cases,
   std::string text = line(grid.head) + "|";
   for (std::size_t c = 0; c < grid.head.size(); ++c) text += c < grid.words ? "---|" : "---:|";
   text += "\n";
-  for (const Row& row : grid.rows) text += line(row.cells);
+  for (const Row& row : grid.rows) {
+    std::vector<std::string> cells = row.cells;
+    if (!row.reason.empty() && cells.size() > grid.words) cells[grid.words] = row.reason;
+    text += line(cells);
+  }
   text += "\n" + markdown(grid.engines);
+  if (!grid.gap.empty()) text += "; " + markdown(grid.gap);
   if (grid.lacks) text += "; !: " + grid.memory_unit + " over the limit, does not fit";
   return text + "\n";
 }
@@ -186,10 +202,12 @@ std::string latex_table(const std::vector<CaseRecord>& cases,
   for (const Row& row : grid.rows)
     text += (row.plans > 0 ? "\\midrule\n" : "") + latex_line(grid, row);
   text += "\\bottomrule\n";
-  if (grid.lacks)
-    text += "\\multicolumn{" + std::to_string(grid.head.size()) +
-            "}{l}{\\footnotesize $\\dagger$ " + grid.memory_unit +
-            " over the limit, does not fit}\\\\\n";
+  const auto note = [&](const std::string& words) {
+    text += "\\multicolumn{" + std::to_string(grid.head.size()) + "}{l}{\\footnotesize " + words +
+            "}\\\\\n";
+  };
+  if (grid.lacks) note("$\\dagger$ " + grid.memory_unit + " over the limit, does not fit");
+  if (!grid.gap.empty()) note(latex(grid.gap));
   return text + "\\end{tabular}\n";
 }
 

@@ -9,8 +9,8 @@
 
 namespace pfeife {
 
-/// A table of GitHub's kind of Markdown. Why a plan is not there, results.json says. `columns`:
-/// names of columns (plots/screen/columns.h), empty = the usual ones.
+/// A table of GitHub's kind of Markdown. A plan that is not there has its reason in place of
+/// figures. `columns`: names of columns (plots/screen/columns.h), empty = the usual ones.
 std::string markdown_table(const std::vector<CaseRecord>& cases,
                            const std::vector<std::string>& columns = {});
 

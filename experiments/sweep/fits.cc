@@ -90,7 +90,8 @@ FitRow fit_of_pipeline(const FitsQuestion& asked, const Model& model, const Clus
   }
   row.plan = name_of(best.plan);
   if (asked.model.extension() == ".pt2")  // the times of a layer table are given
-    row.error = error_of_pipelines(request.training.precision);
+    row.error = error_of_pipelines(request.training.precision,
+                                   cluster.kind(best.plan.placement.device_of_rank.front()).type);
   return row;
 } catch (const ConfigError& error) {
   return {.cluster = name, .devices = devices, .lack = error.what()};

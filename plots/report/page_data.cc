@@ -99,7 +99,7 @@ std::string plan_json(const CaseRecord& record, const PlanRecord& plan) {
   json.set("rate", row.samples_per_s).set("bubble", row.bubble);
   json.set("latency", plan.figures.latency);
   if (const auto gap = gap_of(record, plan)) json.set("gap", gap).say("gap_text", gap_text(*gap));
-  json.set("bound", row.lower_bound);
+  json.set("bound", row.lower_bound).say("bound_class", row.bound_class);
   json.set("utilization", plan.figures.utilization);
   json.set("error", error_of(row, compared_engine(record)));
   const std::optional<Bytes> memory = row.reserved ? row.reserved : row.peak_memory;

@@ -85,8 +85,9 @@ std::string definitions(const Present& present) {
   if (present.bound)
     out += term(
         "Lower bound, gap",
-        "No plan of the class named with the case has a smaller estimated step; the gap is the "
-        "plan's step over the bound, "
+        "No plan of the class that is named with the bound, and that fits, has a smaller estimated "
+        "step; of plans of other classes it says nothing, and no line goes through them. The gap "
+        "is the plan's step over the bound on its own class, "
         "less one. It says how good the search was, not how good the model of the hardware is. "
         "Where shared links bind, the gap of the simulated step is over a bound that knows of "
         "them.");

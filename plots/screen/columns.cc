@@ -317,6 +317,20 @@ std::optional<double> gap_of(const CaseRecord& record, const PlanRecord& plan) {
   return estimated || !plan.row.simulate_gap ? plan.row.gap : plan.row.simulate_gap;
 }
 
+std::string gap_words(std::span<const CaseRecord> cases) {
+  std::string of;
+  bool differ = false;
+  each_plan(cases, [&](const CaseRecord& record, const PlanRecord& plan) {
+    if (!gap_of(record, plan)) return;
+    differ = differ || (!of.empty() && plan.row.bound_class != of);
+    of = plan.row.bound_class;
+  });
+  return "gap: % over the bound on estimates" +
+         (differ       ? " of the plan's class (bound_class in results.csv)"
+          : of.empty() ? ""
+                       : " of " + of);
+}
+
 std::string milliseconds_text(const std::optional<Nanoseconds>& time) {
   return time ? fixed(milliseconds(*time), table_decimals(*time)) : "-";
 }

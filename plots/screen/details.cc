@@ -26,7 +26,7 @@ std::string bound_sentence(const CaseRecord& record) {
   if (row.simulate_gap) text += gap_text(*row.simulate_gap) + " % simulated, ";
   text += gap_text(*row.gap) + " % estimated";
   if (*row.gap == 0 && !record.orders_left_out) text += ": optimal";
-  text += ") of " + record.bound_covers;
+  text += ") of " + (row.bound_class.empty() ? "" : row.bound_class + ": ") + record.bound_covers;
   if (record.links_bound && worth_saying(*record.links_bound, *row.lower_bound))
     text += "; none of them is simulated below " +
             milliseconds_text(bound_in_tables(*record.links_bound, row.simulate)) +

@@ -237,7 +237,7 @@ std::string legend(const std::vector<CaseRecord>& cases, const std::vector<Key>&
   if (less_memory) text += ", - nearly as fast with less memory";
   if (lacks) text += std::string(", ! ") + facts.memory.name + " over the limit";
   if (has("error")) text += ", error: of the prediction, predicted / measured - 1";
-  if (gaps && has("gap")) text += ", gap: % over the bound on estimates";
+  if (gaps && has("gap")) text += ", " + gap_words(cases);
   text = wrapped(text, options.width);
   if (recomputes && several)
     text += std::string("only what says ") + (shortened ? "+rec or " : "") +

@@ -16,6 +16,7 @@ namespace {
 using namespace plots;
 
 constexpr double kMargin = 12, kHead = 20, kFoot = 26, kGap = 12, kLabels = 34;
+constexpr double kBoundLine = 14;  ///< for the words above a bound
 
 double row_height(std::size_t ranks) {
   return ranks <= 4 ? 18 : ranks <= 8 ? 12 : ranks <= 16 ? 8 : ranks <= 64 ? 4 : 2;
@@ -139,6 +140,17 @@ double draw_legend(Svg& svg, std::span<const ComparedPlan> plans, std::size_t sh
   return y + kLegendLine;
 }
 
+/// Through the plans between `top`, where its label stands, and `bottom`.
+void draw_bound(Svg& svg, const TimelineLayout& layout, const CoveringBound& bound, double x,
+                double top, double bottom) {
+  svg.line(x, top + 13, x, bottom, kInk,
+           " class=\"bound\" stroke-width=\"1.4\" stroke-dasharray=\"5 3\"");
+  const std::string text =
+      "no plan of " + bound.of + " is below " + rounded(rounded_down(bound.time, 4), layout.axis);
+  const double left = std::min(x, layout.plot_right) - 1.06 * text_width(text, 10.5);
+  svg.text(std::max(left, kMargin), top + 9, text, {.size = 10.5});
+}
+
 void draw_axis(Svg& svg, const TimelineLayout& layout, const TimeScale& scale, double y) {
   svg.line(layout.plot_left, y, layout.plot_right, y, kMuted, " stroke-width=\"0.8\"");
   for (const Nanoseconds tick : layout.axis.ticks) {
@@ -163,8 +175,11 @@ std::string plans_svg(std::span<const ComparedPlan> plans, const PlansOptions& o
              {.size = 14, .bold = true});
     y += 22;
   }
-  Nanoseconds longest = std::max(Nanoseconds{1}, options.bound.value_or(Nanoseconds{1}));
-  for (const ComparedPlan& plan : plans) longest = std::max(longest, step_time(plan.trace));
+  Nanoseconds longest{1};
+  for (const ComparedPlan& plan : plans) {
+    longest = std::max(longest, step_time(plan.trace));
+    if (plan.bound) longest = std::max(longest, plan.bound->time);
+  }
   const double pixels =
       (layout.plot_right - layout.plot_left) / static_cast<double>(longest.count());
   layout.axis =
@@ -180,24 +195,19 @@ std::string plans_svg(std::span<const ComparedPlan> plans, const PlansOptions& o
       layout.shades = std::max(layout.shades, stages.size());
   }
   if (options.legend) y = draw_legend(svg, plans, layout.shades, y, layout.width) + 4;
-  const double top = y;
-  if (options.bound) y += 14;
   TimeScale axis{Nanoseconds{0}, layout.plot_left, pixels};
+  double bound_top = y;  // of the plans up to here that have the same bound
   for (std::size_t p = 0; p < plans.size(); ++p) {
+    const auto& bound = plans[p].bound;
+    if (bound && (p == 0 || plans[p - 1].bound != bound)) bound_top = y, y += kBoundLine;
     Panel panel = panel_of(plans[p].trace, y);
     panel.scale = {panel.scale.origin, layout.plot_left, pixels};
     svg.open_group(" class=\"plan\"");
     draw_plan(svg, layout, panel, plans[p]);
     svg.close_group();
+    if (bound && (p + 1 == plans.size() || plans[p + 1].bound != bound))
+      draw_bound(svg, layout, *bound, axis.x(bound->time), bound_top, panel.bottom + 4);
     y = panel.bottom + kGap;
-  }
-  if (options.bound) {
-    const double x = axis.x(*options.bound);
-    svg.line(x, top + 13, x, y - kGap + 4, kInk,
-             " class=\"bound\" stroke-width=\"1.4\" stroke-dasharray=\"5 3\"");
-    svg.text(std::min(x, layout.plot_right), top + 9,
-             "no plan is below " + rounded(rounded_down(*options.bound, 4), layout.axis),
-             {.size = 10.5, .anchor = Anchor::End});
   }
   draw_axis(svg, layout, axis, y - kGap + 4);
   return svg.document(layout.width, y - kGap + 4 + kFoot,

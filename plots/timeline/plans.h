@@ -1,5 +1,5 @@
-// Several plans of one case on one time axis, one above the other, with the bound that none of them
-// can be below.
+// Several plans of one case on one time axis, one above the other, each with the bound on its
+// class.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/ir/result/covered.h"
 #include "planner/ir/trace/trace.h"
 
 namespace pfeife {
@@ -16,12 +17,14 @@ struct ComparedPlan {
   Trace trace;
   bool fits = true;
   std::string speed_up = {};  ///< "1.36x of 1f1b", beside the name; "" = not said
+  /// That covers it. A line goes through plans that follow each other with the same bound, and
+  /// through no others.
+  std::optional<CoveringBound> bound = {};
 };
 
 struct PlansOptions {
-  std::string title;                 ///< "" = none
-  std::optional<Nanoseconds> bound;  ///< of the first plan
-  int width = 900;                   ///< pixels, at least 320
+  std::string title;  ///< "" = none
+  int width = 900;    ///< pixels, at least 320
   bool legend = true;
 };
 

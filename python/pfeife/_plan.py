@@ -78,8 +78,9 @@ class Plan:
     """A plan, beside the baselines that it is compared with. In a notebook: table, timeline, memory.
 
     name: "planned", or the baseline's. title: its schedule, "zb_greedy, V=3".
-    step: ms, simulated unless the request leaves that out. bound: ms, no plan of the class that `bound_covers` names has
-        a smaller estimate; None = not known. gap: how far the step is above it, a share.
+    step: ms, simulated unless the request leaves that out. bound: ms, no plan of the class `bound_class` ("1f1b", "12 families"),
+        to which this one belongs, has a smaller estimate; None = none is known. gap: how far the step is above it, a share.
+    bound_covers: the same class in full.
     peaks, limits: [rank] bytes, estimated; what a device has less its reserve.
     cuts: indices of layers, each the last one before a cut. cut_modules: their names. rank_of_stage: [stage].
     precision: fp32, tf32, bf16_amp or fp16_amp. recompute_except_last: whether the microbatch that a stage runs forward last is
@@ -104,8 +105,10 @@ class Plan:
         self.recompute_except_last: bool = self._one.recompute_except_last
         self.peaks = np.array(self._one.peaks, dtype=np.int64)
         self.limits = np.array(self._one.limits, dtype=np.int64)
-        self.bound: float | None = core.bound
-        self.bound_covers: str = core.bound_covers
+        bound = core.bound(contestant)
+        self.bound: float | None = bound and bound[0]
+        self.bound_class: str = bound[1] if bound else ""
+        self.bound_covers: str = core.bound_covers(contestant)
         self.capture: Any = None
 
     @property

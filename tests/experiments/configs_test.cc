@@ -120,10 +120,17 @@ TEST_F(HandMade, HostsThatAreTooSmallAreNamedWithWhatTheyLack) {
             lack})
     EXPECT_THAT(outcome.err, ::testing::HasSubstr(said));
   EXPECT_THAT(outcome.err, ::testing::HasSubstr(remedy));
+  // Which devices share a host does not depend on whether its memory is known.
+  for (const char* limit : {"", "host_memory: 40 GB, "}) {
+    outcome = config("own.yaml", std::string(limit) + "devices_per_node: 1", searched);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(result("out", "planned", "host_memory_bytes_of_host"),
+              "40000000000 30000000000 0 0 0 0 0 0")
+        << limit;
+  }
+  outcome = config("two.yaml", "devices_per_node: 2", searched);
+  EXPECT_EQ(result("out", "planned", "host_memory_bytes_of_host"), "70000000000 0 0 0");
   outcome = config("own.yaml", "host_memory: 40 GB, devices_per_node: 1", searched);
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(result("out", "planned", "host_memory_bytes_of_host"),
-            "40000000000 30000000000 0 0 0 0 0 0");
   EXPECT_THAT(outcome.out, ::testing::ContainsRegex("host GiB"));
   EXPECT_THAT(outcome.out, ::testing::ContainsRegex("1f1b[^\n]* 37[.]3 +0\n"));
   const std::string given =

@@ -106,6 +106,21 @@ TEST_F(TwoStages, UnderJitterEachEngineHasItsPercentiles) {
   EXPECT_EQ(plan.simulated_spread->median - plan.estimated_spread->median, milliseconds{7});
 }
 
+// Runs without variation are one run: its step is every percentile of its engine.
+TEST_F(TwoStages, WithoutVariationEveryPercentileIsTheEnginesStep) {
+  config.simulation.jitter = JitterSettings{.cv = 0, .repetitions = 40};
+  config.simulation.launch_overhead = milliseconds{1};
+  Evaluation plan = estimated("gpipe");
+  simulate_plans(std::array{&plan}, 1);
+  const Nanoseconds simulated = step_time(*plan.simulated), estimate = step_time(plan.estimated);
+  EXPECT_EQ(simulated - estimate, milliseconds{7});  // seven launches
+  ASSERT_TRUE(plan.simulated_spread);
+  EXPECT_EQ(plan.simulated_spread->p5, simulated);
+  EXPECT_EQ(plan.simulated_spread->p95, simulated);
+  EXPECT_EQ(plan.estimated_spread->p95, estimate);
+  EXPECT_EQ(row_of(plan).simulate_p95, simulated);
+}
+
 TEST_F(TwoStages, APlanSaysWhatItIsForAndHowItWasFound) {
   config.model.file = "models/two_stage.csv";
   config.file_names["cluster"] = "laptop.yaml";

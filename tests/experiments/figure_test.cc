@@ -15,28 +15,29 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-/// A row: N microbatches of 2 samples in `step` ms.
+/// A row: N microbatches of 2 samples in `step` ms; `bound`, ms: on its class, 0 = none.
 std::string row(int microbatches, const std::string& plan, const std::string& family, int step,
-                bool fits = true) {
+                int bound, bool fits = true) {
   return "microbatches=" + std::to_string(microbatches) + "," + plan + ",,[zb_greedy]," + family +
          ",4," + std::to_string(microbatches) + ",2," + std::to_string(step) + "," +
          std::to_string(2000.0 * microbatches / step) + "," +
-         (plan == "planned" ? std::to_string(step - 10) : "") + ",1073741824," +
-         (fits ? "1" : "0") + "\n";
+         (bound > 0 ? std::to_string(bound) : "") + ",1073741824," + (fits ? "1" : "0") + "," +
+         (bound > 0 ? "zb_greedy and 1f1b" : "") + "\n";
 }
 
-/// Steps of three lines over 8, 16 and 24 microbatches; zbv is faster than 1f1b from 24 on.
-CsvTable results() {
+/// Steps of three lines over 8, 16 and 24 microbatches; zbv is faster than 1f1b from 24 on, and of
+/// another class than the bound.
+CsvTable results(int zbv_of_8 = 130) {
   std::string text =
       "case,plan,calibration,plan.families,family,devices,microbatches,microbatch_size,simulate_ms,"
-      "samples_per_s,lower_bound_ms,reserved_memory_bytes,feasible\n";
-  const int planned[] = {100, 180, 260}, zbv[] = {130, 210, 270}, plain[] = {120, 205, 290};
+      "samples_per_s,lower_bound_ms,reserved_memory_bytes,feasible,bound_class\n";
+  const int planned[] = {100, 180, 260}, zbv[] = {zbv_of_8, 210, 270}, plain[] = {120, 205, 290};
   for (int i = 0; i < 3; ++i) {
     const int n = 8 * (i + 1);
-    text += row(n, "planned", "zb_greedy", planned[i]);
-    text += row(n, "1f1b", "1f1b", plain[i]);
-    text += row(n, "zbv", "zbv", zbv[i]);
-    text += row(n, "gpipe", "gpipe", 50, false);
+    text += row(n, "planned", "zb_greedy", planned[i], planned[i] - 10);
+    text += row(n, "1f1b", "1f1b", plain[i], planned[i] - 10);
+    text += row(n, "zbv", "zbv", zbv[i], 0);
+    text += row(n, "gpipe", "gpipe", 50, 0, false);
   }
   return CsvTable::parse({"results.csv", text});
 }
@@ -50,7 +51,8 @@ TEST(SweepFigures, SayWhoIsBestWhatFitsAndWhereLinesChangePlaces) {
       draw_figure(results(), settings("{x: microbatches, y: samples_per_s}"));
   EXPECT_THAT(figure.sentences, ElementsAre("best that fits: planned (zb_greedy)",
                                             "zbv overtakes 1f1b between 16 and 24 microbatches"));
-  for (const char* said : {"samples/s, simulated", "does not fit", ">bound<", ">gpipe<"})
+  for (const char* said :
+       {"samples/s, simulated", "does not fit", ">bound of zb_greedy and 1f1b<", ">gpipe<"})
     EXPECT_THAT(figure.svg, HasSubstr(said));
 }
 
@@ -64,9 +66,24 @@ TEST(SweepFigures, RatiosAreOfTheCasesOwn1F1BAndBound) {
   EXPECT_NEAR(*of("of_1f1b")[1], 100, 0.01);
   EXPECT_NEAR(*of("of_bound")[0], 90, 0.01);
   EXPECT_NEAR(*of("of_bound")[1], 75, 0.01);
+  EXPECT_EQ(of("of_bound")[2], std::nullopt) << "zbv is of another class";
   EXPECT_NEAR(*of("step")[0], 100, 0.01);
   EXPECT_NEAR(*of("memory")[0], 1, 1e-9);
   EXPECT_NEAR(*of("tokens_per_s, tokens: 1000")[0], 160, 0.01);  // 160 samples/s of 1000
+}
+
+// zbv takes 80 ms, and 90 is the bound on the others: no line, rather than one through zbv.
+TEST(SweepFigures, ABoundIsNotDrawnWherePlansOfAnotherClassPassIt) {
+  const FigureSettings asked = settings("{x: microbatches, y: samples_per_s}");
+  const DrawnFigure figure = draw_figure(results(80), asked);
+  EXPECT_THAT(figure.sentences,
+              testing::Contains("no bound is drawn: zbv is of another class, and better than it"));
+  EXPECT_THAT(figure.svg, Not(HasSubstr("class=\"bound\"")));
+  EXPECT_THAT(draw_figure(results(), asked).svg, HasSubstr("class=\"bound\""));
+  const DrawnFigure share = draw_figure(results(80), settings("{x: microbatches, y: of_bound}"));
+  EXPECT_THAT(share.svg, HasSubstr("throughput, % of the bound of zb_greedy and 1f1b, simulated"));
+  EXPECT_THAT(share.sentences,
+              testing::Contains("not drawn, of another class than the bound: gpipe, zbv"));
 }
 
 TEST(SweepFigures, TheFrontHasWhatNoOtherBeatsInBoth) {

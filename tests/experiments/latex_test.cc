@@ -103,6 +103,35 @@ std::vector<CaseRecord> any_cases(unsigned seed) {
   return cases;
 }
 
+// A plan that a case cannot have says why, over all columns of figures.
+TEST(Latex, ARowWithoutFiguresHasItsReason) {
+  std::vector<CaseRecord> cases = any_cases(1);
+  PlanRecord& none = cases[0].plans.emplace_back();
+  none.row.plan = none.row.family = "zbv", none.row.devices = 2, none.row.microbatches = 8;
+  none.reason = "not possible: 50 % of the_stages";
+  const std::string latex = latex_table(cases, {"step", "bubble", "peak"});
+  EXPECT_EQ(fault(latex), "");
+  EXPECT_NE(latex.find("zbv & \\multicolumn{3}{l}{not possible: 50 \\% of the\\_stages} \\\\"),
+            std::string::npos)
+      << latex;
+  EXPECT_NE(markdown_table(cases, {"step", "bubble", "peak"})
+                .find("zbv | not possible: 50 % of the\\_stages |  |  |"),
+            std::string::npos);
+}
+
+// What a gap is over is said with it.
+TEST(Latex, TheGapSaysItsClass) {
+  std::vector<CaseRecord> cases = any_cases(1);
+  ResultRow& row = cases[0].plans[0].row;
+  row.plan = "planned", row.lower_bound = *row.estimate, row.gap = 0, row.bound_class = "zb_h1";
+  EXPECT_EQ(fault(latex_table(cases)), "");
+  EXPECT_NE(latex_table(cases).find("gap: \\% over the bound on estimates of zb\\_h1}"),
+            std::string::npos);
+  EXPECT_NE(markdown_table(cases).find("; gap: % over the bound on estimates of zb\\_h1\n"),
+            std::string::npos);
+  EXPECT_EQ(latex_table(any_cases(1)).find("gap"), std::string::npos);
+}
+
 TEST(Latex, TheReaderFindsWhatIsWrong) {
   const std::string good = latex_table(any_cases(1));
   ASSERT_EQ(fault(good), "");

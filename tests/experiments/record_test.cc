@@ -96,7 +96,8 @@ TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
   both.estimated_spread = Spread{milliseconds{9}, milliseconds{10}, milliseconds{14}};
   both.simulated_spread = Spread{milliseconds{11}, milliseconds{13}, milliseconds{15}};
   EvaluatedCase all = evaluated({both});
-  all.answer.bound = Bound{milliseconds{8}};
+  all.answer.bound = Bound{
+      .time = milliseconds{8}, .schedules = {both.plan.spec}, .memory_limit = both.memory_limit};
   all.answer.covered = {{.layers = 3}};
   all.answer.uncertified.device_orders = true;
   all.answer.candidates = 77;
@@ -107,6 +108,7 @@ TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
   EXPECT_DOUBLE_EQ(found.row.samples_per_s.value(), 1000);
   EXPECT_DOUBLE_EQ(found.row.bubble.value(), 1 - 16. / 24);
   EXPECT_EQ(found.row.lower_bound, milliseconds{8});
+  EXPECT_EQ(found.row.bound_class, "zb_h1");
   EXPECT_DOUBLE_EQ(found.row.gap.value(), 0.25);
   EXPECT_DOUBLE_EQ(found.row.simulate_gap.value(), 0.5);
   EXPECT_EQ(record.bound_covers,
@@ -121,6 +123,95 @@ TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
   EXPECT_EQ(found.simulate_median, milliseconds{13});
   EXPECT_EQ(found.row.simulate_p95, milliseconds{15});
   EXPECT_THAT(record.notes, ElementsAre("of the model", "of the cluster"));
+}
+
+/// The bound of a case with `all.answer.bound` on its only plan, "" = none.
+std::string bound_on(EvaluatedCase all, const Request& config) {
+  const ResultRow row = record_of(all, config).plans.at(0).row;
+  return row.lower_bound ? stream_all(row.lower_bound->count() / 1'000'000, " of ", row.bound_class)
+                         : "";
+}
+
+// A bound is shown beside plans of its class alone. Each line leaves the class in one thing.
+TEST_F(Record, ABoundIsShownWhereItCoversThePlan) {
+  EvaluatedCase all = evaluated({plan("planned", 10)});
+  const ScheduleSpec own = all.planned[0].plan.spec;
+  all.answer.bound = Bound{.time = milliseconds{8},
+                           .schedules = {{"1f1b", 2, 4, 1, {}, {}}, own},
+                           .memory_limit = all.planned[0].memory_limit};
+  all.answer.covered = {{.layers = 3}};
+  EXPECT_EQ(bound_on(all, config), "8 of 1f1b and zb_h1");
+  using Change = std::function<void(EvaluatedCase&, Bound&, Plan&)>;
+  const auto after = [&](const Change& change) {
+    EvaluatedCase changed = all;
+    change(changed, *changed.answer.bound, changed.planned[0].plan);
+    return bound_on(changed, config);
+  };
+  const Change leave[]{
+      [](auto&, Bound& bound, Plan&) { bound.schedules.pop_back(); },
+      [](auto&, Bound&, Plan& plan) { plan.spec = {"gpipe", 2, 4, 1, {}, {}}; },
+      [](auto&, Bound&, Plan& plan) {
+        plan.recomputed.stages = {true, true};
+      },
+      [](auto&, Bound& bound, Plan&) { bound.recompute = Recompute::Full; },
+      [](auto&, Bound& bound, Plan& plan) {
+        bound.recompute = Recompute::Choose, plan.recomputed.blocks = {{LayerId{0}, LayerId{0}}};
+      },
+      [](auto&, Bound& bound, Plan& plan) {
+        bound.recompute = Recompute::Choose, plan.recomputed.stages = {true, false};
+        plan.recomputed.except_last = true;
+      },
+      [](auto&, Bound&, Plan& plan) {
+        plan.recomputed.offload = {0.5, 0};
+      },
+      [](auto&, Bound&, Plan& plan) { plan.peak_memory[1] = Bytes{19}; },
+      [](auto&, Bound& bound, Plan&) { bound.linked = true; },  // the stages exchange nothing
+      [](auto& of, Bound& bound, Plan&) {
+        bound.given_cuts = true, of.planned.push_back(of.planned[0]);
+        of.planned[0].plan.partition.cuts = {0}, of.chosen = 1;
+      }};
+  for (std::size_t i = 0; i < std::size(leave); ++i) EXPECT_EQ(after(leave[i]), "") << i;
+  const Change stay[]{[](auto&, Bound& bound, Plan& plan) {
+                        bound.recompute = Recompute::Choose, plan.recomputed.stages = {true, false};
+                      },
+                      [](auto& of, Bound&, Plan& plan) {
+                        of.answer.covered[0].offload = true, plan.recomputed.offload = {0.5, 0};
+                      }};
+  for (std::size_t i = 0; i < std::size(stay); ++i)
+    EXPECT_EQ(after(stay[i]), "8 of 1f1b and zb_h1") << i;
+  EXPECT_EQ(after([](auto&, Bound& bound, Plan&) { bound.given_cuts = true; }),
+            "8 of 1f1b and zb_h1 with the given cuts");
+}
+
+// Of orders that are built for costs: where every order of their placements is covered, so is any
+// schedule of whole microbatches there; where the search's bound leaves them out, they have their
+// own.
+TEST_F(Record, OrdersThatTheBoundLeavesOutHaveTheirOwn) {
+  EvaluatedCase all = evaluated({plan("planned", 10)});
+  const ScheduleSpec listed{"1f1b", 2, 4, 1, {}, {}}, built{"zb_greedy", 2, 4, 1, {}, {}};
+  all.answer.bound = Bound{
+      .time = milliseconds{8}, .schedules = {listed}, .memory_limit = all.planned[0].memory_limit};
+  const auto with = [&](const ScheduleSpec& own, Covered covered) {
+    EvaluatedCase changed = all;
+    covered.layers = 3, covered.listed = 1, covered.bound = *all.answer.bound;
+    changed.planned[0].plan.spec = own;
+    changed.answer.covered = {covered};
+    return changed;
+  };
+  const Covered every{.any_order = {built}},
+      without{.left_out = {built}, .left_out_bound = milliseconds{5}};
+  for (const char* family : {"1f1b", "gpipe", "zb_greedy", "zb_h1"})
+    EXPECT_EQ(bound_on(with({family, 2, 4, 1, {}, {}}, every), config), "8 of 1f1b and zb_greedy");
+  EXPECT_EQ(bound_on(with({"zb_greedy", 2, 4, 1, {}, {}, 2}, every), config), "") << "slices";
+  EXPECT_EQ(bound_on(with(listed, without), config), "8 of 1f1b");
+  EXPECT_EQ(bound_on(with(built, without), config), "5 of zb_greedy");
+  EXPECT_EQ(bound_on(with({"gpipe", 2, 4, 1, {}, {}}, without), config), "");
+  // The gap is the plan's own: 10 over 5, and what is covered is said with it.
+  const CaseRecord record = record_of(with(built, without), config);
+  EXPECT_DOUBLE_EQ(record.plans[0].row.gap.value(), 1);
+  EXPECT_EQ(record.bound_covers,
+            "every action order of zb_greedy's placements, all cuts of the captured order of 3 "
+            "layers; not 1 listed schedule, whose bound is 8 ms");
 }
 
 TEST_F(Record, BudgetsThatEndedAreKeptBesideTheNotes) {

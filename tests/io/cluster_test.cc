@@ -293,6 +293,9 @@ TEST(ClusterFile, SaysWhatDevicesHaveOfTheirHost) {
             (HostLink{.bandwidth = {25e9}, .half_duplex = true, .shared_by = 2}));
   EXPECT_EQ(cluster.host_memory, 512 * kGiB);
   EXPECT_EQ(cluster.devices_per_node, 1U);
+  const Cluster unlimited = parse_cluster(head + "devices_per_node: 1", "c");
+  EXPECT_EQ(unlimited.host_memory, std::nullopt);
+  EXPECT_EQ(unlimited.devices_per_node, 1U);
   EXPECT_EQ(parse_cluster(kHead + "devices: [{kind: k}]", "c").kinds[0].host_link, std::nullopt);
   EXPECT_THAT(error_of(std::string(head).replace(head.find("half"), 4, "both")),
               HasSubstr("full, half"));

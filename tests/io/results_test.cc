@@ -94,6 +94,7 @@ CaseRecord example_record() {
   record.tried = {{.change = "4 devices", .reason = "too few"}};
   record.unfinished = {{Unfinished::What::OpenChoices, 3}, {Unfinished::What::SharedLinks}};
   record.orders_left_out = true;
+  record.plans[0].row.bound_class = "12 families";
   return record;
 }
 
@@ -106,7 +107,7 @@ TEST(Results, CsvHasTheColumnsOfTheContractAndEmptyFieldsForWhatIsNotThere) {
             "estimate_ms,simulate_ms,simulate_p95_ms,measure_ms,samples_per_s,bubble_fraction,"
             "lower_bound_ms,gap_fraction,simulate_gap_fraction,"
             "peak_memory_bytes,reserved_memory_bytes,memory_limit_bytes,feasible,"
-            "search_s,candidates,estimate_p5_ms,estimate_median_ms,estimate_p95_ms,"
+            "search_s,candidates,estimate_p5_ms,estimate_median_ms,estimate_p95_ms,bound_class,"
             "span_ms,without_optimizer_ms,latency_ms,flops_per_s_of_device,model_flops_utilization,"
             "reference_peak_bytes_of_rank,parameters_bytes_of_rank,gradients_bytes_of_rank,"
             "optimizer_bytes_of_rank,saved_bytes_of_rank,autocast_copies_bytes_of_rank,"
@@ -116,12 +117,26 @@ TEST(Results, CsvHasTheColumnsOfTheContractAndEmptyFieldsForWhatIsNotThere) {
             "\"compute x 2, 3 ms a stage execution\",tf32,"
             "\"[1, 2]\",looped,2,3,4,1,1 5,prefetch=1,850.169338,"
             "850.169339,,850.169340,14.115000,0.250000,,0.000000,,1000,,2000,1,0.250,7,800.000001,,"
-            "900.000000,840.000000,830.000000,,1500000000000,0.250000,1100 1050,"
+            "900.000000,12 families,840.000000,830.000000,,1500000000000,0.250000,1100 1050,"
             "1 4,0 0,0 0,2 0,0 5,0 0,3 0,0 0,0 0,0 0,0 0\n"
             "\"devices=2,microbatches=3\",interleaved_1f1b,\"models/a, b.pt2\",box.yaml,"
             "\"compute x 2, 3 ms a stage execution\",tf32,"
             "\"[1, 2]\",interleaved_1f1b,0,0,0,0,,,,,,,,,,,,,,0,"
-            "0,0.000,0,,,,,,,,,,,,,,,,,,,,\n");
+            "0,0.000,0,,,,,,,,,,,,,,,,,,,,,\n");
+}
+
+// Spreadsheets run what begins with =, +, - or @; what users name their files is not theirs to run.
+TEST(Results, CsvHasNoFormulas) {
+  CaseRecord record = example_record();
+  for (const char* name : {"=HYPERLINK(\"x\")", "+1+cmd", "-2+3*cmd", "@SUM(1)"}) {
+    record.model = record.swept[0].value = name;
+    const std::string csv = results_csv({record});
+    for (const char before : {',', '"'})
+      EXPECT_EQ(csv.find(before + std::string(name).substr(0, 3)), std::string::npos) << csv;
+    EXPECT_THAT(csv, HasSubstr("'" + std::string(name).substr(0, 3)));
+  }
+  record.swept[0].value = "-1.5e3";
+  EXPECT_THAT(results_csv({record}), HasSubstr(",-1.5e3,")) << "a number is none";
 }
 
 TEST(Results, CsvHasTheMemoryOfHostsWhereAPlanOffloads) {

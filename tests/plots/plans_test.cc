@@ -59,14 +59,45 @@ TEST(Plans, StandOnOneAxisThatIsTrueToScale) {
 }
 
 TEST(Plans, TheBoundIsALineAtItsTime) {
-  const ComparedPlan plan = two_plans().front();
+  ComparedPlan plan = two_plans().front();
   const Nanoseconds step = step_time(plan.trace);
   const auto at = [&](Nanoseconds bound) {
-    const XmlElement root = parse_xml(plans_svg(std::span(&plan, 1), {.bound = bound}));
+    plan.bound = CoveringBound{bound, "1f1b"};
+    const XmlElement root = parse_xml(plans_svg(std::span(&plan, 1), {}));
     return by_class(root, "bound").at(0)->number("x1");
   };
   EXPECT_NEAR(at(step) - at(step / 2), at(step / 2) - at(Nanoseconds{0}), 0.02);
   EXPECT_TRUE(by_class(parse_xml(plans_svg(two_plans(), {})), "bound").empty());
+}
+
+// Of four plans the third is of another class, and faster than the bound: the line passes it by. It
+// stands by itself for the last one, and says each time of which class it is.
+TEST(Plans, TheBoundGoesThroughPlansOfItsClassAlone) {
+  std::vector<ComparedPlan> plans = two_plans();
+  plans.push_back(
+      {"other", example_trace({.forward = Nanoseconds{10}, .backward = Nanoseconds{10}}), true});
+  plans.push_back(plans[1]);
+  for (const std::size_t p : {0, 1, 3})
+    plans[p].bound = CoveringBound{step_time(plans[0].trace) / 2, "1f1b and gpipe"};
+  const XmlElement root = parse_xml(plans_svg(plans, {}));
+  const auto lines = by_class(root, "bound");
+  ASSERT_EQ(lines.size(), 2U);
+  std::vector<std::pair<double, double>> rows;  // [plan] top and bottom of its boxes' ground
+  for (const XmlElement* plan : by_class(root, "plan")) {
+    rows.emplace_back(1e9, 0);
+    for (const XmlElement* rect : by_name(*plan, "rect")) {
+      const double top = rect->number("y");
+      rows.back() = {std::min(rows.back().first, top),
+                     std::max(rows.back().second, top + rect->number("height"))};
+    }
+  }
+  const auto crosses = [&](const XmlElement* line, std::size_t p) {
+    return line->number("y1") < rows[p].second && rows[p].first < line->number("y2");
+  };
+  EXPECT_TRUE(crosses(lines[0], 0) && crosses(lines[0], 1) && crosses(lines[1], 3));
+  EXPECT_FALSE(crosses(lines[0], 2) || crosses(lines[1], 2));
+  EXPECT_THAT(all_text(root), HasSubstr("no plan of 1f1b and gpipe is below 7.95 ms"));
+  EXPECT_THAT(all_text(root), Not(HasSubstr("no plan is below")));
 }
 
 // Steps of 1.59 s are 1590 ms, as a table has them.

@@ -88,7 +88,7 @@ std::vector<CaseRecord> screen_example() {
   PlanRecord& chosen = first.plans[0];
   chosen.row.plan = "planned";
   chosen.row.simulate_gap = chosen.row.gap = 0.008;
-  chosen.row.lower_bound = nanoseconds_from_ms(791.403);
+  chosen.row.lower_bound = nanoseconds_from_ms(791.403), chosen.row.bound_class = "12 families";
   first.bound_covers = "all cuts of the captured order of 326 layers, 31 listed schedules";
   first.plans[4].row.plan = "zbv";
   first.plans[4].reason = "not possible: zbv needs two stages a rank, and the config allows three";
@@ -96,6 +96,7 @@ std::vector<CaseRecord> screen_example() {
   second.plans = {simulated("looped", 2, 1575.1, 243.8, 0.013, {38.6, 37.8, 37.7, 38.01})};
   second.plans[0].row.plan = "planned";
   second.plans[0].row.microbatches = 16;
+  second.plans[0].row.bound_class = "12 families";
   second.plans[0].row.knobs = "loop_batch=8, prefetch=3, recompute=0-6";
   second.plans[0].row.estimate = nanoseconds_from_ms(1500);
   second.plans[0].row.simulate_gap = 0.071;

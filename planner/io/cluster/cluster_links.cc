@@ -182,7 +182,7 @@ Cluster resolved(const ClusterFile& file, const YamlNode& root) {
   for (const DeviceCount& entry : file.devices)
     cluster.kind_of_device.insert(cluster.kind_of_device.end(), entry.count, entry.kind);
   cluster.host_memory = file.host_memory;
-  if (file.host_memory) cluster.devices_per_node = file.devices_per_node.value_or(0);
+  cluster.devices_per_node = file.devices_per_node.value_or(0);
   LinkNumbers numbers(cluster.links);
   add_paths(file, root, numbers, cluster);
   if (file.rings) cluster.rings = ring_links(file, numbers);

@@ -199,6 +199,8 @@ void check_agreement(const YamlNode& root, const Plan& plan) {
         .at("stages_per_rank")
         .fail("the placement has " + text(stages / plan.placement.ranks()));
   const std::size_t slices = slice_count(plan.schedule);
+  if (slices == 1 && plan.spec.slice_lengths != SliceLengths::Equal)
+    root.at("schedule").at("slice_lengths").fail("the schedule has no slices; leave it out");
   if (slices != plan.spec.slices)
     root.at("schedule")
         .fail("the schedule has " + text(slices) + " slices a microbatch, not " +

@@ -43,6 +43,7 @@ void each_field(Row& row, const Visit& visit) {
   visit("estimate_p5_ms", row.estimate_p5);
   visit("estimate_median_ms", row.estimate_median);
   visit("estimate_p95_ms", row.estimate_p95);
+  visit("bound_class", row.bound_class);
 }
 
 /// What fills a rank's memory.

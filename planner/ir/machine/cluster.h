@@ -106,9 +106,9 @@ struct Cluster {
   /// [device] Links that what its replicas reduce goes over; without, as ring_links() says.
   std::optional<std::vector<std::vector<std::size_t>>> rings = std::nullopt;
   std::vector<std::string> notes;  ///< provenance lines for the report
-  /// Memory of a node of so many devices that plans may offload to; without, it is not known.
+  /// Memory of a node that plans may offload to; without, there is no limit.
   std::optional<Bytes> host_memory = std::nullopt;
-  std::size_t devices_per_node = 0;  ///< that share host_memory; 0 = all
+  std::size_t devices_per_node = 0;  ///< that share a host; 0 = all
 
   std::size_t devices() const { return kind_of_device.size(); }
   const DeviceKind& kind(DeviceId d) const { return kinds[kind_of_device[d.index()]]; }

@@ -43,6 +43,12 @@ std::string covered_text(const Answer& answer) {
          (others.empty() ? "" : "; besides, without a certificate, " + others);
 }
 
+std::string left_out_text(const Answer& answer) {
+  std::string text;
+  for (const Covered& covered : answer.covered) text += left_out_text(covered);
+  return text;
+}
+
 std::optional<Bound> plan_bound(const Answer& answer) {
   std::optional<Bound> bound = answer.bound;
   if (bound) bound->uncertified = to_string(answer.uncertified);

@@ -113,6 +113,8 @@ struct Answer : RecordedAnswer {
 
 /// What the bound covers, in words, with what no certificate speaks of; "" = there is no bound.
 std::string covered_text(const Answer& answer);
+/// What the bound on those orders covers that the search's own leaves out (Covered::left_out).
+std::string left_out_text(const Answer& answer);
 /// The bound as a plan has it, with what no certificate speaks of.
 std::optional<Bound> plan_bound(const Answer& answer);
 

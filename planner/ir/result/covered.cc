@@ -17,8 +17,14 @@ std::string counted(std::size_t number, const char* what) {
   return stream_all(number, ' ', what, number == 1 ? "" : "s");
 }
 
-std::string every_order_of(const std::set<std::string>& families) {
-  return "every action order of " + joined(families, " and ") + "'s placements";
+std::set<std::string> families_of(const std::set<ScheduleSpec>& schedules) {
+  std::set<std::string> families;
+  for (const ScheduleSpec& spec : schedules) families.insert(spec.family);
+  return families;
+}
+
+std::string every_order_of(const std::set<ScheduleSpec>& schedules) {
+  return "every action order of " + joined(families_of(schedules), " and ") + "'s placements";
 }
 
 std::string recomputation_text(const Covered& covered) {
@@ -32,7 +38,7 @@ std::string recomputation_text(const Covered& covered) {
   return text;
 }
 
-std::string text_of(const Covered& covered) {
+std::string cuts_text(const Covered& covered) {
   const Bound& bound = covered.bound;
   std::string text =
       stream_all(bound.given_cuts ? "the given" : "all", " cuts of the ", covered.layer_order,
@@ -40,15 +46,21 @@ std::string text_of(const Covered& covered) {
   if (bound.least_share > 0)
     text += stream_all(" with at least ", bound.least_share * 100, " % of the mean load a stage");
   if (bound.linked) text += ", each stage linked to the next by values and gradients";
+  return text;
+}
+
+std::string text_of(const Covered& covered) {
+  std::string text = cuts_text(covered);
   if (covered.listed > 0)
     text += ", " + counted(covered.listed, "listed schedule") + " in their placements";
   text += ", within the memory limits whenever messages are received" + recomputation_text(covered);
   if (!covered.any_order.empty()) text += ", and " + every_order_of(covered.any_order);
   if (!covered.left_out.empty())
-    text += stream_all("; not ", joined(covered.left_out, " and "),
+    text += stream_all("; not ", joined(families_of(covered.left_out), " and "),
                        ", whose orders are built for the costs: no action order of its placements "
                        "is below ",
                        to_string(rounded_down(covered.left_out_bound, 4)));
+  if (covered.offload) text += ", whatever they offload";
   if (covered.hides_collectives)
     text += ", which hide collectives behind compute or compute behind them";
   return text;
@@ -56,10 +68,24 @@ std::string text_of(const Covered& covered) {
 
 }  // namespace
 
+std::string class_name(const std::set<ScheduleSpec>& schedules) {
+  constexpr std::size_t kMostNamed = 3;
+  const std::set<std::string> families = families_of(schedules);
+  if (families.size() > kMostNamed) return std::to_string(families.size()) + " families";
+  return joined(families, " and ");
+}
+
 std::string to_string(const std::vector<Covered>& covered) {
   std::string text;
   for (const Covered& part : covered) text += (text.empty() ? "" : "; and ") + text_of(part);
   return text;
+}
+
+std::string left_out_text(const Covered& covered) {
+  if (covered.left_out.empty()) return "";
+  return every_order_of(covered.left_out) + ", " + cuts_text(covered) + "; not " +
+         counted(covered.listed, "listed schedule") + ", whose bound is " +
+         to_string(rounded_down(covered.bound.time, 4));
 }
 
 std::string to_string(const Uncertified& uncertified) {

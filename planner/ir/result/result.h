@@ -27,7 +27,7 @@ struct ResultRow {
   std::optional<Nanoseconds> estimate_p5, estimate_median, estimate_p95;  ///< with jitter
   /// By the engine by which the case's plans are compared (result_engine.h).
   std::optional<double> samples_per_s, bubble;
-  std::optional<Nanoseconds> lower_bound;
+  std::optional<Nanoseconds> lower_bound;  ///< of a class with this plan; absent: of none
   std::optional<double> gap, simulate_gap;
   std::optional<Bytes> peak_memory;  ///< allocated, largest over ranks
   std::optional<Bytes> reserved;     ///< by the allocator, modelled; largest over ranks
@@ -35,6 +35,7 @@ struct ResultRow {
   bool feasible = false;
   double search_s = 0;
   std::size_t candidates = 0;
+  std::string bound_class;  ///< what `lower_bound` is of: "1f1b", "12 families"
 
   friend bool operator==(const ResultRow&, const ResultRow&) = default;
 };

@@ -243,6 +243,7 @@ Offloading offloading_plans(const Problem& problem, const SearchOptions& options
   Offloading found{search(roomy, quiet)};
   if (found.bound)
     found.bound->memory_limit = problem.memory_limit, found.bound->recompute = problem.recompute;
+  for (Covered& covered : found.covered) covered.offload = true;
   std::vector<Priced> whole = std::exchange(found.plans, {});  // microbatches
   std::erase_if(whole, [](const Priced& plan) { return plan.spec.slices > 1; });
   std::vector<PlanOrLack> all(whole.size());

@@ -135,11 +135,11 @@ Covered listed_class(const Problem& problem, const Bound& bound) {
 void add_any_order(const std::vector<AnyOrder>& any_order, Answer& outcome) {
   Bound& bound = *outcome.bound;
   double any = kInfinite, by_rows = kInfinite;
-  std::set<std::string> families;
+  std::set<ScheduleSpec> schedules;
   bool tried_all = false;
   for (const AnyOrder& bounded : any_order) {
     any = std::min(any, bounded.bound()), by_rows = std::min(by_rows, bounded.bound_by_rows());
-    families.insert(bounded.spec().family);
+    schedules.insert(bounded.spec());
     tried_all = tried_all || bounded.tried_all();
   }
   if (any == kInfinite) return;
@@ -148,14 +148,14 @@ void add_any_order(const std::vector<AnyOrder>& any_order, Answer& outcome) {
   outcome.orders_left_out = !built && least < bound.time;
   Covered& covered = outcome.covered.back();
   if (outcome.orders_left_out) {
-    covered.left_out = families, covered.left_out_bound = least;
+    covered.left_out = schedules, covered.left_out_bound = least;
     return;
   }
   bound.time = std::min(bound.time, least);
   const bool proven = by_rows >= static_cast<double>(bound.time.count());
-  if (proven || !tried_all) covered.any_order = families;
+  if (proven || !tried_all) covered.any_order = schedules;
   if (!proven && (tried_all || !built))
-    outcome.uncertified.any_order = families, outcome.uncertified.in_turn = tried_all;
+    outcome.uncertified.any_order = schedules, outcome.uncertified.in_turn = tried_all;
   // A certificate speaks of them only if it then proves no less of the others.
   if (proven || built)
     for (const AnyOrder& bounded : any_order) bound.schedules.push_back(bounded.spec());

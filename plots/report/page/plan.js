@@ -18,7 +18,8 @@ const panelOf = (plan, number) => {
   let idle = compared ? plan.times.map(times => 1 - times[0] / times.reduce((a, b) => a + b, 0)) : null;
   if (idle && Math.max(...idle) - Math.min(...idle) < 0.001) idle = null;  // all alike: the head says it
   return trace && {plan, trace, number, title: plan.title, idle,
-    note: `${timeText(trace.length)} ${trace.source}` + (compared && plan.bubble !== undefined ? `, bubble ${percentText(plan.bubble)}` : "") + (plan.fits ? "" : ", does not fit"), bound: trace.source === "measured" ? 0 : plan.index === 0 ? boundOf(plan.case) : 0};
+    note: `${timeText(trace.length)} ${trace.source}` + (compared && plan.bubble !== undefined ? `, bubble ${percentText(plan.bubble)}` : "") + (plan.fits ? "" : ", does not fit") +
+      (trace.source !== "measured" && boundOf(plan) ? `, bound of ${plan.bound_class} ${timeText(boundOf(plan))}` : ""), bound: trace.source === "measured" ? 0 : boundOf(plan) ?? 0};
 };
 
 /// "F12, stage 3 of rank 1"

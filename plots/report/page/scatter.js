@@ -2,11 +2,11 @@
 const perCase = plan => plan.case.plans.find(other => other.name === plan.case.beside);
 const FIGURES = {
   memory: {name: DATA.memory === "peak" ? "largest peak memory" : "most memory reserved, modelled", of: plan => plan.memory, unit: bytesUnit, line: plan => plan.limit, lineName: "limit"},
-  time: {name: "step", of: plan => plan.time, unit: timeUnit, line: plan => boundOf(plan.case), lineName: "bound", less: true},
+  time: {name: "step", of: plan => plan.time, unit: timeUnit, line: boundOf, lineName: "bound", less: true},
   over: {name: "speed over " + (DATA.cases[0]?.beside ?? ""), of: plan => plan.over, unit: () => [1, "×"],
-    line: plan => boundOf(plan.case) && perCase(plan)?.time / boundOf(plan.case), lineName: "bound"},
+    line: plan => boundOf(plan) && perCase(plan)?.time / boundOf(plan), lineName: "bound"},
   rate: {name: "samples/s", of: plan => plan.rate, unit: () => [1, ""],
-    line: plan => boundOf(plan.case) && plan.microbatches * plan.size / boundOf(plan.case) * 1e9, lineName: "bound"},
+    line: plan => boundOf(plan) && plan.microbatches * plan.size / boundOf(plan) * 1e9, lineName: "bound"},
   latency: {name: "latency of a microbatch", of: plan => plan.latency, unit: timeUnit, less: true},
   bubble: {name: "bubble", of: plan => plan.bubble, unit: () => [0.01, "%"], less: true},
   gap: {name: "above the bound", of: plan => plan.gap, unit: () => [0.01, "%"], less: true},
@@ -48,13 +48,25 @@ function drawScatter(box, shown, state, hooks) {
     return;
   }
   const single = new Set(plans.map(plan => plan.number)).size === 1;
-  const linesOf = figure => figure.line && (single || figure === FIGURES.memory) ? [...new Set(plans.map(figure.line).filter(v => v))] : [];
+  // A value and the plans that it is said of.
+  const linesOf = figure => {
+    const lines = new Map();
+    if (figure.line && (single || figure === FIGURES.memory))
+      for (const plan of plans.filter(figure.line)) lines.set(figure.line(plan), [...lines.get(figure.line(plan)) ?? [], plan]);
+    return [...lines];
+  };
   const xLines = linesOf(xf), yLines = linesOf(yf);
-  const x = axisOf(xf, plans.map(xf.of), xLines, left, right), y = axisOf(yf, plans.map(yf.of), yLines, bottom, top);
+  const valuesOf = lines => lines.map(([value]) => value);
+  const x = axisOf(xf, plans.map(xf.of), valuesOf(xLines), left, right), y = axisOf(yf, plans.map(yf.of), valuesOf(yLines), bottom, top);
   drawAxes(svg, x, y, xf, yf, {left, right, top, bottom});
   const taken = plans.map(plan => [x.at(xf.of(plan)) - 10, y.at(yf.of(plan)) - 10, x.at(xf.of(plan)) + 10, y.at(yf.of(plan)) + 10]);
-  for (const line of xLines) drawLimit(svg, x, line, xf, [x.at(line), top, x.at(line), bottom], taken);
-  for (const line of yLines) drawLimit(svg, y, line, yf, [left, y.at(line), right, y.at(line)], taken);
+  for (const [line] of xLines) drawLimit(svg, x, line, xf, xf.lineName, [x.at(line), top, x.at(line), bottom], taken);
+  for (const [line, covered] of yLines) {
+    // A bound goes as far as the plans of its class, and past all only where they are all there are.
+    const spots = covered.map(plan => x.at(xf.of(plan))), whole = covered.length === plans.length;
+    const from = whole ? left : Math.max(left, Math.min(...spots) - 14), to = whole ? right : Math.min(right, Math.max(...spots) + 14);
+    drawLimit(svg, y, line, yf, `${yf.lineName} of ${covered[0].bound_class}`, [from, y.at(line), to, y.at(line)], taken);
+  }
   if (xf !== FIGURES.memory) drawLines(svg, plans, x, y, xf, yf);
   else if (single && yf === FIGURES.time && DATA.memory === "peak") drawFront(svg, plans[0].case, x, y, hooks);
   const area = el("rect", {x: left, y: top, width: right - left, height: bottom - top, fill: "transparent", class: "brush"});
@@ -87,16 +99,17 @@ function drawAxes(svg, x, y, xf, yf, box) {
 const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 
 /// A line with its figure, on a halo that is seen on anything, at an end where no box of `taken` is, which it joins.
-function drawLimit(svg, axis, value, figure, [x1, y1, x2, y2], taken) {
+function drawLimit(svg, axis, value, figure, name, [x1, y1, x2, y2], taken) {
   const upright = x1 === x2, alarm = figure === FIGURES.memory;
-  const label = `${figure.lineName} ` + (alarm ? bytesText(value) : `${digits(value / axis.size)} ${axis.unit}`);
+  const label = `${name} ` + (alarm ? bytesText(value) : `${digits(value / axis.size)} ${axis.unit}`);
   if (axis.beyond(value)) {
     if (upright && value > axis.end) svg.append(el("text", {x: x1, y: y1 - 4, "text-anchor": "end", "font-size": 11.5, fill: "var(--alarm)", class: "halo"}, label + " ▸"));
     return;
   }
   svg.append(el("line", {x1, y1, x2, y2, stroke: alarm ? "var(--alarm)" : "var(--ink)", "stroke-width": 1.6, "stroke-dasharray": alarm ? "6 4" : "2 3", class: figure.lineName}));
   const width = 6.6 * label.length;
-  const spots = (upright ? [[x1 - 5 - width, y1 + 12], [x1 - 5 - width, y2 - 6], [x1 - 5 - width, (y1 + y2) / 2]] : [[x2 - 4 - width, y1 - 5], [x1 + 4, y1 - 5], [(x1 + x2 - width) / 2, y1 - 5], [x2 - 4 - width, y1 + 14]])
+  const side = Math.max(x2 - 4 - width, 62);  // a short line's label ends with it, but begins in the drawing
+  const spots = (upright ? [[x1 - 5 - width, y1 + 12], [x1 - 5 - width, y2 - 6], [x1 - 5 - width, (y1 + y2) / 2]] : [[side, y1 - 5], [x1 + 4, y1 - 5], [Math.max((x1 + x2 - width) / 2, 62), y1 - 5], [side, y1 + 14]])
     .map(([px, py]) => [px, py - 11, px + width, py + 3]);
   const spot = spots.find(one => !taken.some(other => overlap(one, other))) ?? spots[0];
   taken.push(spot);

@@ -65,11 +65,11 @@ const PLANS = DATA.cases.flatMap((report_case, number) => {
 });
 const bestOf = report_case => report_case.plans[report_case.best ?? 0];
 
-/// No plan of the case is faster, by the engine that its plans are compared by.
-function boundOf(report_case) {
-  const bound = report_case.plans[0]?.bound;
-  if (!bound || report_case.engine === "measured") return undefined;
-  return report_case.engine === "simulated" ? Math.max(bound, report_case.links_bound ?? bound) : bound;
+/// No plan of the plan's class is faster, by the engine that the plans of its case are compared by.
+function boundOf(plan) {
+  const {bound, case: {engine, links_bound}} = plan;
+  if (!bound || engine === "measured") return undefined;
+  return engine === "simulated" ? Math.max(bound, links_bound ?? bound) : bound;
 }
 
 /// "843.1 ms a step, 1.35x of 1f1b, ..."
@@ -82,7 +82,7 @@ function headline(plan) {
   const parts = [
     [strong(timeText(plan.time)), " a step"],
     plan.over && plan.name !== plan.case.beside && [strong(plan.over.toFixed(2) + "×"), " of " + plan.case.beside],
-    plan.gap_text && [strong(plan.gap_text + " %"), " above the bound"],
+    plan.gap_text && [strong(plan.gap_text + " %"), ` above the bound of ${plan.bound_class}`],
     room,
   ].filter(part => part);
   return [...parts.flatMap((part, i) => [i ? ", " : "", ...part]), "; " + plan.case.engine];
