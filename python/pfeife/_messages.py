@@ -113,6 +113,11 @@ class Messages:
         """Over the ranks."""
         return self.begin_sum(tensor, op).wait()[0]
 
+    def extremes(self, number: int) -> tuple[int, int]:
+        """The smallest and the largest of all ranks' numbers."""
+        found = self.sum(torch.tensor([-number, number], device=self.device), dist.ReduceOp.MAX).tolist()
+        return -found[0], found[1]
+
     def first(self, tensor: torch.Tensor, rank: int = 0) -> torch.Tensor:
         """That of the first rank, or of another, on all."""
         carried = tensor.detach().to(self.wire, copy=True)

@@ -7,12 +7,13 @@ import os
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
+from ._agreement import Batches, Photographed
 from ._check import Checked, Measured, check, trace
 from ._core import ConfigError, RuntimeFault
 from ._executor import Action, Executor, actions, slices
@@ -43,6 +44,14 @@ def own_device(device: Any) -> torch.device:
     return torch.device(device.type, cards.current_device())
 
 
+class Given(NamedTuple):
+    """A batch. micro: [microbatch][input]. lacking: names of inputs that it did not have."""
+
+    leaves: list[torch.Tensor]
+    micro: list[list[torch.Tensor]]
+    lacking: set[str]
+
+
 class Pipeline:
     """A module that is trained as planned, on the ranks of a group.
 
@@ -55,6 +64,8 @@ class Pipeline:
     scaler: of fp16's loss, torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler(process_group=...).
     compile: True, or arguments of torch.compile, which gets every stage.
     slice_lengths: tokens of each slice, of plans with slices of the sequence; None = as planned.
+    compare_batches: ranks compare sizes and 1024 numbers of each input before every step, all bytes before the first and then before
+        every so many-th; 0 = before the first alone. All bytes take about 1 ms a MB.
     seed: of random operators, the same on all ranks. timeout: seconds until an exchange counts as hung; None = torch's.
 
     precision: None = the plan's: forwards of bf16_amp and fp16_amp run under torch.autocast, products of tf32 on a card in TF32.
@@ -62,7 +73,8 @@ class Pipeline:
 
     Parameters stay the module's own objects, and those of
     other ranks stay where they are; hooks of inner modules do not run.
-    Errors: ConfigError on every rank if this is another module than was planned, or the group has another size.
+    Errors: ConfigError on every rank if this is another module than was planned, or the group has another size; in later calls, if
+        the module is not as it was captured (modes, layers, hooks, numbers that forward reads), or batches of ranks differ.
     """
 
     def __init__(
@@ -79,6 +91,7 @@ class Pipeline:
         compile: bool | Mapping[str, Any] = False,
         seed: int = 0,
         slice_lengths: Sequence[int] | None = None,
+        compare_batches: int = 100,
         timeout: float | None = None,
     ):
         self.capture: Any = getattr(plan, "capture", None) if isinstance(model, nn.Module) else model
@@ -112,7 +125,6 @@ class Pipeline:
         self._slice_lengths = slice_lengths
         self._timeout = timeout
         self._failed = ""
-        self._agreed = False  # on the first batch
         self._loss_type: torch.dtype | None = None
         self._forms: dict[Any, Any] = {}  # of returned values
         self._empty: list[str] = []  # parameters and buffers that were made on meta
@@ -122,9 +134,12 @@ class Pipeline:
         self._across: Any = None
         if self.replicas:
             self._across = Messages(dist.get_process_group_ranks(self.replicas), self.device, timeout)
+        self._batches = Batches(self._messages, compare_batches)
         mistake: Exception | None = None
         try:
+            self._photographed = Photographed(self.capture, self.module)
             self._build()
+            self._photographed.note()
         except Exception as error:
             mistake = error
         seen = zlib.crc32(f"{self.capture.program.graph}{plan.schedule.cells}{plan.rank_of_stage}".encode())
@@ -328,12 +343,7 @@ class Pipeline:
             ConfigError of a plan forward only.
         """
         self._must_train("step()")
-        if self.module is not None and self.module.training != getattr(self.capture, "training", self.module.training):
-            now, then = ("training", "evaluation") if self.module.training else ("evaluation", "training")
-            raise ConfigError(
-                f"the model is in {now} mode, and its graph was captured in {then} mode: model.{'eval' if now == 'training' else 'train'}() "
-                "before step(), or plan again. pipe(**batch) and pipe.evaluate(**batch) evaluate in both modes"
-            )
+        given = self._given(lambda: (self.capture.leaves(*args, **kwargs), set()), trains=True)
         if self._summed:
             self._count_once()
             self._summed = False
@@ -347,7 +357,7 @@ class Pipeline:
                 after[last] = lambda untied=untied: self._sum_replicas(untied, under_way)  # type: ignore[misc]
         if self._scaler is not None:
             self._scaler.scale(torch.ones((), device=self.device))  # which makes the scale on ranks without a loss, too
-        loss = self._run(self.row, self.capture.leaves(*args, **kwargs), set(), True, after)
+        loss = self._run(self.row, given, True, after)
         self.moment.step += 1
         if self._synced:
             with self._failing("sums of gradients"):
@@ -364,7 +374,8 @@ class Pipeline:
     @torch.no_grad()
     def evaluate(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """The loss of a batch as model.eval() has it: nothing is dropped, batch norm uses its statistics, buffers stay."""
-        return self._run(self._forward_row, self.capture.leaves(*args, **kwargs), set(), False, {})
+        given = self._given(lambda: (self.capture.leaves(*args, **kwargs), set()), trains=False)
+        return self._run(self._forward_row, given, False, {})
 
     @torch.no_grad()
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -378,10 +389,10 @@ class Pipeline:
             raise ConfigError("the graph has no outputs but the loss: pfeife.plan(model, batch, ...) of the module keeps them")
         if self.program.slices:
             raise ConfigError("a plan with slices of the sequence gives the loss alone: pipe.evaluate(**batch)")
+        given = self._given(lambda: self.capture.some_leaves(*args, **kwargs), trains=False)
         self._executor.returned = {}
         try:
-            leaves, lacking = self.capture.some_leaves(*args, **kwargs)
-            return self._run(self._forward_row, leaves, lacking, False, {})
+            return self._run(self._forward_row, given, False, {})
         finally:
             self._executor.returned = None
 
@@ -413,15 +424,28 @@ class Pipeline:
         finally:
             self._synced = before
 
-    def _run(self, row: list[Action], leaves: list[torch.Tensor], lacking: set[str], training: bool, after: Any) -> torch.Tensor:
-        """lacking: names of inputs that the batch did not have."""
+    def _given(self, taken: Callable[[], tuple[list[torch.Tensor], set[str]]], trains: bool) -> Given:
+        """The batch of a pass, if this rank and all others can run it. taken: gives leaves and names of inputs that are not there."""
         if self._failed:
             raise RuntimeFault(f"{self._failed}; make a new Pipeline")
-        micro = self.capture.split(leaves, self.microbatches)
+        given, mistake = Given([], [], set()), None
+        try:
+            self._photographed.refuse_changes(trains)
+            leaves, lacking = taken()
+            given = Given(leaves, self.capture.split(leaves, self.microbatches), lacking)
+        except Exception as error:
+            mistake = error
+        with self._failing("before the first action"):
+            refusal = self._batches.meet(mistake, given.leaves)
+        if refusal:
+            raise refusal
+        return given
+
+    def _run(self, row: list[Action], given: Given, training: bool, after: Any) -> torch.Tensor:
+        leaves, micro, lacking = given
         self._executor.action = "before the first action"
         with self._failing(lambda: str(self._executor.action)):
             self._filled()
-            self._same_batch(leaves)
             counts = self._counts(leaves, micro, by_samples=bool(lacking))
             with self.moment.kept(), self.cast():
                 loss = self._executor.run(row, micro, counts, training, after)
@@ -441,20 +465,6 @@ class Pipeline:
             if tensor.is_floating_point() and bool(full(tensor.detach()).isnan().all()):
                 raise ConfigError(f"{name} was made on meta and has no values: pipe.load_state_dict(state of the unsplit model) before")
         self._empty.clear()
-
-    def _same_batch(self, leaves: list[torch.Tensor]) -> None:
-        """Refuses a first batch that is not the same on all ranks: a stage's input would meet the labels of another."""
-        if self._agreed:
-            return
-        data = (leaf.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy() for leaf in leaves)
-        of_rank = self._messages.all([(tuple(leaf.shape), zlib.crc32(one)) for leaf, one in zip(leaves, data)])
-        for rank, seen in enumerate(of_rank):
-            if seen != of_rank[0]:
-                raise ConfigError(
-                    f"rank {rank} has another batch than rank 0: all ranks of a pipeline give the same whole batch. Shuffle with the "
-                    "same seed on all of them, and use a DistributedSampler over replicas alone"
-                )
-        self._agreed = True
 
     @contextlib.contextmanager
     def cast(self) -> Iterator[None]:

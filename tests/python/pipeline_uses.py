@@ -196,6 +196,57 @@ def another_batch(context):
     return found
 
 
+def later_batches(context):
+    """Batches that differ from the second step on, or a rank that has none, are refused on all ranks; nothing breaks."""
+    module, pipe = made("skips"), context.pipe("skips", "1f1b")
+    good = batch_of("skips", 8, 0)
+    loss = pipe.step(*good)
+    found = {}
+    swapped = [one.flip(0) for one in good]
+    for name, batch, words in (
+        ("values", swapped, "rank 1 has another batch than rank 0"),
+        ("size", [one[:6] for one in good], "[[6, 8], [6]] instead of [[8, 8], [8]]"),
+        ("none", [good[0], None], "rank 1"),
+    ):
+        try:
+            pipe.step(*(batch if context.rank == 1 else good))
+            found[name] = 1.0
+        except Exception as error:
+            right = words in str(error) or (context.rank == 1 and name == "none" and not isinstance(error, pfeife.RuntimeFault))
+            found[name] = 0.0 if right else str(error)
+    found["goes on"] = difference(pipe.step(*good), loss)
+    for part in context.capture("skips").split(good, pipe.microbatches):
+        (module(*part) * (2 * len(part[0]) / 8)).backward()
+    found["gradients"] = apart(pipe, module)
+    return found
+
+
+def changed_module(context):
+    """A change of the module behind Pipeline(), on one rank alone, is refused on all of them, and taken back goes on."""
+    torch.manual_seed(SEED)
+    module = Named().double()
+    batch = dict(zip(("tokens", "labels"), tokens(8, torch.Generator().manual_seed(0))))
+    plan = pfeife.plan(module, batch, pfeife.uniform_cluster(2, **CLUSTER), microbatches=4, families=["zbv"], baselines=[])
+    pipe = Pipeline(module, plan, seed=SEED)
+    found = {}
+    for name, change, back, words in (
+        ("mode", lambda: module.gpt.blocks[0].eval(), module.train, "gpt.blocks.0 was in training mode"),
+        ("number", lambda: setattr(module.gpt, "dropout", 0.5), lambda: setattr(module.gpt, "dropout", 0.1), "gpt.dropout was 0.1, and is 0.5"),
+    ):
+        if context.rank == 1:
+            change()
+        try:
+            pipe.step(**batch)
+            found[name] = 1.0
+        except pfeife.ConfigError as error:
+            found[name] = 0.0 if words in str(error) and "plan again" in str(error) else str(error)
+        if context.rank == 1:
+            back()
+        found[f"evaluated {name}"] = difference(pipe.evaluate(**batch), pipe.evaluate(**batch))
+    found["goes on"] = max(pipe.check(**batch).gradients.values())
+    return found
+
+
 def checked(context):
     """check() finds no difference, leaves all as it was, and finds one that is there; trace() has every action."""
     pipe = context.pipe("dropout_gpt", "zbv")
@@ -703,8 +754,8 @@ def slices_of_other_lengths(context):
 
 
 ALSO = {
-    2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, another_batch, checked, slower, runtime, except_last, on_torch, compiled,
+    2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, another_batch, later_batches, checked, slower, runtime, except_last, on_torch, compiled,
         slices_of_other_lengths)
-    + ((from_a_module, outputs, forward_only) if hasattr(pfeife, "capture") else ()),
+    + ((from_a_module, changed_module, outputs, forward_only) if hasattr(pfeife, "capture") else ()),
     4: (replicas, sharded, refused, forward_only, dies),
 }

@@ -1,8 +1,10 @@
 """From a module to a plan: what is captured equals the module, and what cannot be is refused with its line."""
 
 import dataclasses
+import random
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -292,6 +294,140 @@ def test_an_operator_with_a_gradient_of_its_own_keeps_it():
 def test_what_the_planner_refuses_has_its_line_too():
     with pytest.raises(pfeife.ConfigError, match=r"index: .*test_capture.py:\d+: return .*# here"):
         pfeife.plan(SizedByValues(), torch.ones(8, 8), cluster="a100_sxm4_40gb_x8", devices=2, microbatches=2)
+
+
+class Reads(nn.Module):
+    """What forward reads besides tensors: numbers, lists, objects, others' attributes; `unread` it does not."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(*(nn.Linear(8, 8) for _ in range(4)), nn.Dropout(0.0))
+        self.temperature, self.powers, self.unread = 2.0, [1, 2], 1.0
+        self.options, self.settings = types.SimpleNamespace(scale=2.0), Sample(None, None)
+        self.mask = torch.ones(8)
+
+    def forward(self, x):
+        h = self.layers(x * self.mask) * self.options.scale * self.settings.factor
+        return h.pow(self.powers[1]).mean() / self.temperature
+
+
+CHANGES = {
+    "temperature was 2.0, and is 4.0": lambda m: setattr(m, "temperature", 4.0),
+    "powers was [1, 2], and is [1, 3]": lambda m: m.powers.__setitem__(1, 3),
+    "options was {'scale': 2.0}, and is {'scale': 1.0}": lambda m: setattr(m.options, "scale", 1.0),
+    "settings.factor was 2.0, and is 1.0": lambda m: setattr(m.settings, "factor", 1.0),
+    "layers.4.p was 0.0, and is 0.5": lambda m: setattr(m.layers[4], "p", 0.5),
+    "mask was a Tensor, and is a Tensor": lambda m: setattr(m, "mask", torch.zeros(8)),
+    "layers.1 was in training mode, and is in evaluation mode": lambda m: m.layers[1].eval(),
+    "layers.1 is another object": lambda m: m.layers.__setitem__(1, nn.Linear(8, 8)),
+    "layers.5 is new": lambda m: m.layers.append(nn.ReLU()),
+    "layers.0 had 0 hooks, and has 1": lambda m: m.layers[0].register_forward_hook(print),
+    "layers.2 was a Linear, and is a Bilinear": lambda m: setattr(m.layers[2], "__class__", nn.Bilinear),
+    "forward of layers.3 is another function": lambda m: setattr(m.layers[3], "forward", lambda x: x),
+    "parameter layers.0.bias is another object": lambda m: setattr(m.layers[0], "bias", nn.Parameter(torch.ones(8))),
+    "parameter layers.0.bias is another object; parameter": lambda m: [setattr(one, "bias", None) for one in m.layers[:2]],
+}
+
+
+@pytest.mark.parametrize("words", CHANGES)
+def test_what_changed_in_a_module_since_it_was_captured_is_named(words):
+    from pfeife._agreement import Photographed
+
+    module = Reads()
+    photographed = Photographed(pfeife.capture(module, torch.randn(8, 8), microbatches=2), module)
+    photographed.note()
+    with torch.no_grad():  # all that a graph reads anew
+        module.unread, module.mask, module.layers[0].bias.requires_grad = 3.0, torch.ones(8), False
+        module.layers[1].weight.data = torch.zeros(8, 8)
+        module.layers[2].weight.zero_()
+        module.layers[2].weight.register_hook(print)
+    photographed.refuse_changes(trains=True)
+    CHANGES[words](module)
+    with pytest.raises(pfeife.ConfigError) as refused:
+        photographed.refuse_changes(trains=True)
+    assert words.replace("is another object; parameter", "was taken away; parameter") in str(refused.value) and "plan again" in str(refused.value)
+    if "mode" in words:
+        photographed.refuse_changes(trains=False)
+
+
+def test_another_module_of_the_same_kind_is_compared_by_its_form():
+    from pfeife._agreement import Photographed
+
+    capture = pfeife.capture(Reads(), torch.randn(8, 8), microbatches=2)
+    Photographed(capture, Reads())
+    other = Reads()
+    other.temperature = 5.0
+    with pytest.raises(pfeife.ConfigError, match="temperature was 2.0, and is 5.0"):
+        Photographed(capture, other)
+    other = Reads()
+    other.layers[3] = nn.Identity()
+    with pytest.raises(pfeife.ConfigError, match="layers.3 was a Linear, and is a Identity"):
+        Photographed(capture, other)
+
+
+CALLS = 0
+
+
+class Counts(Reads):
+    steps = 0
+
+    def forward(self, x):
+        self.steps += 1
+        return super().forward(x) * self.steps
+
+
+class CountsInAContainer(Reads):
+    def forward(self, x):
+        self.powers[1] += 1
+        return super().forward(x)
+
+
+class CountsGlobally(Reads):
+    def forward(self, x):
+        global CALLS
+        CALLS += 1
+        return super().forward(x) * CALLS
+
+
+class Draws(Reads):
+    def forward(self, x):
+        return super().forward(x) * (2 if random.random() < 0.5 else 1)
+
+
+class Logs(Reads):
+    """Writes that no later forward reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen, self.depth, self.width = [], 0, None
+
+    def forward(self, x):
+        self.width = x.shape[1]
+        self.seen.append(self.width)
+        self.depth += 1
+        made = super().forward(x) * self.width
+        self.depth -= 1
+        return made
+
+
+@pytest.mark.parametrize(
+    "kind, words",
+    [
+        (Counts, "reads steps and changes it from 0 to 1"),
+        (CountsInAContainer, r"reads powers and changes it from \[1, 2\] to \[1, 3\]"),
+        (CountsGlobally, "reads CALLS of test_capture and changes it from 0 to 1"),
+        (Draws, "draws numbers of Python's random"),
+        (Logs, None),
+    ],
+)
+def test_what_python_would_do_otherwise_in_the_next_forward_is_refused(kind, words):
+    if words is None:
+        assert pfeife.capture(kind(), torch.randn(8, 8), microbatches=2).notes == []
+        return
+    state = random.getstate()
+    with pytest.raises(pfeife.Unexportable, match=words):
+        pfeife.capture(kind(), torch.randn(8, 8), microbatches=2)
+    assert random.getstate() == state
 
 
 class Contrasts(nn.Module):

@@ -30,6 +30,7 @@ from .batch import Batch
 from .errors import DATA_DEPENDENT, Unexportable, explained, where_recorded, why_fixed, with_text
 from .grad_regions import inline_regions, recorded_as_it_trains, refuse_hooks, refuse_untraced, refuse_written_inputs
 from .outputs import KEY, Outputs
+from .watch import Form, Watch
 
 __all__ = ["Capture", "Unexportable"]
 
@@ -200,6 +201,7 @@ class Capture:
         the bytes that the planner reads. whole: the module itself, with the graph's inputs by position and {"loss": loss}.
     parameters, buffers: by their names in the module the module's own objects; tied names share one.
     outputs: which values of the graph the module returns. training: the mode of the module then. samples: of the batch. microbatch: of the largest microbatch. is_open: whether the graph holds for other sizes.
+    form, watch: what the module was, and which of its attributes forward read.
     notes: sentences about what is planned in another way than it is written.
     """
 
@@ -225,11 +227,13 @@ class Capture:
         if module._forward_hooks or module._forward_pre_hooks:
             raise Unexportable("the model itself has forward hooks, which would see a microbatch's tensors; put them on inner modules")
         self._fixed_because = ""
+        self.watch = Watch(module, loss)
         self.whole = whole_step(module, self._batch, loss, self._kept)
         self.program = self._exported()
         if not module.training:
             self.notes.append("the model is in evaluation mode, so it trains without dropout and with fixed statistics; model.train() before plan()")
         self.is_open = not self._fixed_because
+        self.form = Form(module)
         self.parameters = dict(module.named_parameters(remove_duplicate=False))
         self.buffers = dict(module.named_buffers(remove_duplicate=False))
         self.archive = self._archive()
@@ -270,6 +274,7 @@ class Capture:
                 examples = [without_contents(one) for one in self._batch.examples]
                 inputs = [one if d is None else one.narrow(d, 0, self.microbatch).clone() for d, one in zip(at, examples)]
             self.outputs = Outputs()
+            held.enter_context(self.watch.recording(self.whole))
             return program_of(
                 self.whole,
                 tuple(inputs),
