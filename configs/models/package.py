@@ -3,6 +3,6 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python" / "pfeife"))
-from _capture import Unexportable, capture, grad_regions  # noqa: E402,F401
+from _capture import Unexportable, capture, grad_regions, loss_weight  # noqa: E402,F401
 from _capture.archive import packed  # noqa: E402,F401
 from _capture.errors import explained  # noqa: E402,F401

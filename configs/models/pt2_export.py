@@ -11,7 +11,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import batch_dimensions
-from package import capture, grad_regions, packed
+from package import capture, grad_regions, loss_weight, packed
 from proof import prove_ways, prove_values
 from shipped_models import Model
 
@@ -66,6 +66,7 @@ def export(entry: Model, microbatch: int | None, dtype: torch.dtype) -> Exported
     shapes = None if microbatch else open_batch(inputs, dimensions)
     by_position, by_name = ((), inputs) if isinstance(inputs, dict) else (inputs, {})
     program = capture.program_of(module.train(), by_position, by_name, shapes, notes)
+    loss_weight.note_labels(program, notes)
     return Exported(program, module, inputs, dimensions, shapes is not None, fake, notes)
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import torch.distributed as dist
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ._core import ConfigError
@@ -30,12 +31,33 @@ class Draws(TorchDispatchMode):
         moment.at(microbatch)
         self._moment = moment
         counts = [(node.name, draw_count(node, moment.device)) for node in program.graph.nodes]
+        self._generator = moment.generator
+        self._of_state: dict[bytes, str] = {}  # so that what a checkpoint computes again draws the same
         self._names = iter([name for one, count in counts for name in ([one] + [""] * (count - 1) if count else [])])
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if takes_random_numbers(function, args, kwargs or {}) and (name := next(self._names, "")):
-            self._moment.draw(zlib.crc32(name.encode()))
+        if takes_random_numbers(function, args, kwargs or {}):
+            state = self._generator.get_state().numpy().tobytes()
+            if state not in self._of_state:
+                self._of_state[state] = next(self._names, "")
+            if name := self._of_state[state]:
+                self._moment.draw(zlib.crc32(name.encode()))
         return function(*args, **(kwargs or {}))
+
+
+class Backward(nn.Module):
+    """A module whose backward is part of its forward: what a checkpoint computes again there has the same parameters."""
+
+    def __init__(self, plain: Any):
+        super().__init__()
+        self.plain = plain
+
+    def forward(self, share: float, *given: torch.Tensor) -> torch.Tensor:
+        made = self.plain(*given)
+        loss: torch.Tensor = made["loss"] if isinstance(made, dict) else made[0] if isinstance(made, tuple) else made
+        with torch.autocast(given[0].device.type, enabled=False):
+            (loss * share).backward()
+        return loss.detach()
 
 
 class Checked(NamedTuple):
@@ -68,27 +90,29 @@ def check(pipe: Any, args: Any, kwargs: Any) -> Checked:
     pipe._executor.scale, pipe.moment.step = scale, step
     leaves = pipe.capture.leaves(*args, **kwargs)
     micro = pipe.capture.split(leaves, pipe.microbatches)
+    means = program.means
     plain = own_module = getattr(pipe.capture, "whole", None)
+    if means and means.counts and not means.terms.is_one_mean:
+        plain = None  # which counts its means over labels, as the module does not of a microbatch
     if plain is None:
         plain = program.assemble(
             [node for node in program.graph.nodes if node.op == "call_function"], program.outputs[:1], pipe.device, pipe.moment
         )
         named = {one: whole[name] for name in whole for one in program.placeholders([name])}
         inputs = [program.inputs.index(one) for one in program.inputs if one.users]
+        own_module = None
     else:
         named, inputs = whole, list(range(len(leaves)))
+    named = {f"plain.{name}": one for name, one in named.items()}
     plain_loss = 0.0
     with pipe.moment.kept():
-        for m, (part, share) in enumerate(zip(micro, pipe._counts(leaves, micro))):
+        for m, (part, share) in enumerate(zip(micro, _shares(pipe, leaves, micro, plain is own_module))):
             given = [part[i].to(pipe.device) for i in inputs]
             pipe.moment.at(m)
-            with pipe.cast(), contextlib.nullcontext() if plain is not own_module else Draws(program, pipe.moment, m):
-                made = torch.func.functional_call(plain, named, tuple(given))
-                made = made["loss"] if isinstance(made, dict) else made[0] if isinstance(made, tuple) else made
             if share:
-                with torch.autocast(pipe.device.type, enabled=False):
-                    (made * share).backward()
-                plain_loss += float(made.detach() * share)
+                with pipe.cast(), contextlib.nullcontext() if plain is not own_module else Draws(program, pipe.moment, m):
+                    made = torch.func.functional_call(Backward(plain), named, (share, *given))
+                plain_loss += float(made * share)
     torch.clear_autocast_cache()
     far = {name: _apart(one, whole[name].grad) for name, one in own.items()}
     for name, one in pipe.named_parameters().items():
@@ -98,6 +122,25 @@ def check(pipe: Any, args: Any, kwargs: Any) -> Checked:
             program.tensor(name).copy_(buffer)
     gradients = {name: one for of_rank in pipe._messages.all(far) for name, one in of_rank.items()}
     return Checked(float(loss), plain_loss, gradients)
+
+
+def _shares(pipe: Any, leaves: Any, micro: Any, by_module: bool) -> list[float]:
+    """[microbatch] of the step's loss. by_module: its loss is divided by its own count."""
+    shares: list[float] = pipe._counts(leaves, micro)
+    means = pipe.program.means
+    if not means or not means.counts:
+        return shares
+    of_rank = pipe._messages.all(pipe.moment.of_microbatches)
+    pipe.moment.of_microbatches = [{name: one for of in parts for name, one in of.items()} for parts in zip(*(one for one in of_rank if one))]
+    if not by_module:
+        return shares
+    (node,) = means.counts
+    own = None
+    if any(node.name in stage.names for stage in pipe.stages.values()):
+        whole = means.of_batch(node, leaves, micro)
+        of_sum = means.counts[node].of_sum
+        own = [float(means.of(node, part) / whole) * (1.0 if of_sum else share) for part, share in zip(micro, shares)]
+    return next(one for one in pipe._messages.all(own) if one is not None)
 
 
 def _apart(one: torch.Tensor | None, other: torch.Tensor | None) -> float:

@@ -51,6 +51,8 @@ class Moment:
         self.recomputes = True  # what is planned so
         self.offloads = False  # what autograd saves can leave the device
         self.base = 0
+        self.of_microbatches: list[dict[str, torch.Tensor]] = []
+        self.divisors: dict[str, torch.Tensor] = {}  # of means in the loss, of the microbatch that runs
         self.device = device
         if device.type == "cpu":
             self.generator = torch.default_generator
@@ -68,6 +70,7 @@ class Moment:
         offloads: bool = False,
     ) -> None:
         self.base = hash((self.seed, self.step, microbatch))
+        self.divisors = self.of_microbatches[microbatch] if microbatch < len(self.of_microbatches) else {}
         self.tape = tape
         self.recomputes = recomputes
         self.offloads = offloads

@@ -337,8 +337,9 @@ class Pipeline:
     def step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Forward and backward of a batch, whose gradients are added to those that are there.
 
-        Takes what the module's forward takes, the whole batch on every rank. Gives the loss, the same on every rank: the
-        mean of the microbatches' losses by their samples, or by the weights that the module names.
+        Takes what the module's forward takes, the whole batch on every rank. Gives the loss, the same on every rank:
+        the module's on the batch, where means over samples, labels and masks make it; else the mean of the microbatches' losses by
+        their samples, or by the weights that the module names.
         Errors: RuntimeFault on every rank, with rank and action of the one that failed first; after it, make a new Pipeline.
             ConfigError of a plan forward only.
         """
@@ -503,7 +504,23 @@ class Pipeline:
             total = self._across.sum(total.to(self.device))
         if float(total) == 0:
             raise ConfigError("no microbatch of this step counts: its loss weights are 0")
-        return [count / float(total) for count in counts] + [0.0] * (self.microbatches - len(counts))
+        shares = [count / float(total) for count in counts]
+        self.moment.of_microbatches = [] if by_samples else self._divisors(leaves, micro, shares)
+        return shares + [0.0] * (self.microbatches - len(counts))
+
+    def _divisors(self, leaves: list[torch.Tensor], micro: list[list[torch.Tensor]], shares: list[float]) -> list[dict[str, torch.Tensor]]:
+        """[microbatch] What means in the loss of this rank's stages divide by."""
+        means = self.program.means
+        if means is None or self.program.slices:
+            return []
+        counts = {}
+        for node in means.counts:
+            if any(node.name in stage.names for stage in self.stages.values()):
+                count = means.of_batch(node, leaves, micro).to(self.device)
+                if self.replicas:
+                    count = self._across.sum(count if means.counts[node].of_sum else count * sum(shares))
+                counts[node] = count
+        return [means.divisors(counts, share) for share in shares]
 
     @contextlib.contextmanager
     def _failing(self, what: Any) -> Iterator[None]:

@@ -281,11 +281,15 @@ class Slices:
     def forget(self) -> None:
         self._kept.clear()
 
+    def labels(self, part: Sequence[torch.Tensor]) -> int:
+        """How many of a microbatch count."""
+        return int((part[self._label_input] != self._ignored).sum())
+
     def cut(self, micro: Sequence[Sequence[torch.Tensor]], shares: Sequence[float]) -> tuple[list[list[torch.Tensor]], list[float]]:
         """Inputs and shares of slices, of those of microbatches."""
         parts, of_slices = [], []
         for m, part in enumerate(micro):
-            labels = int((part[self._label_input] != self._ignored).sum())
+            labels = self.labels(part)
             for begin, length in zip(self._begins, self._lengths):
                 parts.append([
                     value.narrow(1, begin, length) if self.along[node] else value for node, value in zip(self._inputs, part)

@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_unflatten
 from ._core import ConfigError
 from ._operators import ACTIVATIONS, Again, Moment, copied, deferred, drawn, draws, in_evaluation, writes_state
 from ._slices import Slices
+from ._terms import Means
 
 
 class Program:
@@ -78,6 +79,8 @@ class Program:
         self.returned = {by_name[name]: makers.get(by_name[name]) for name in outputs.values} if outputs else {}
         self.slices: Slices | None = None  # whose operators stages have
         self.loss_weight = self._weigher(capture.program.call_spec.out_spec)
+        whole: set[str] = getattr(capture, "whole_inputs", set())
+        self.means = Means(self, set(self._parameter_of), whole, getattr(capture, "is_open", True)) if self.loss_weight is None else None
 
     def _weigher(self, spec: Any) -> Callable[[Sequence[torch.Tensor]], torch.Tensor] | None:
         """Makes the output "loss_weight" of a microbatch, which depends on the model's inputs alone; None if there is none."""
@@ -85,6 +88,11 @@ class Program:
         at = made.get("loss_weight") if isinstance(made, Mapping) else getattr(made, "loss_weight", None)
         if at is None:
             return None
+        of_inputs = self.of_inputs([self.outputs[at]])
+        return lambda leaves: of_inputs(leaves)[0]
+
+    def of_inputs(self, values: Sequence[fx.Node]) -> Callable[[Sequence[torch.Tensor]], tuple[Any, ...]]:
+        """Makes values that depend on the model's inputs alone."""
         wanted: dict[fx.Node, None] = {}
 
         def want(node: fx.Node) -> None:
@@ -93,24 +101,28 @@ class Program:
                     want(needed)
                 wanted[node] = None
 
-        want(self.outputs[at])
+        for value in values:
+            want(value)
         nodes = list(wanted)
-        places = [self.inputs.index(one) for one in self.read(nodes)]
+        read = dict.fromkeys([*self.read(nodes), *(one for one in values if one in self.inputs)])
+        places = [self.inputs.index(one) for one in read]
         modules: dict[torch.device, fx.GraphModule] = {}
 
-        def weigh(leaves: Sequence[torch.Tensor]) -> torch.Tensor:
-            device = leaves[places[0]].device
+        def make(leaves: Sequence[torch.Tensor]) -> tuple[Any, ...]:
+            device = leaves[places[0] if places else 0].device
             if device not in modules:
-                modules[device] = self.assemble(nodes, [self.outputs[at]], device, Moment(0, device))
-            weight: torch.Tensor = modules[device](*[leaves[i] for i in places])[0]
-            return weight
+                modules[device] = self.assemble(nodes, values, device, Moment(0, device))
+            made: tuple[Any, ...] = modules[device](*[leaves[i] for i in places])
+            return made
 
-        return weigh
+        return make
 
     def counts(
         self, leaves: Sequence[torch.Tensor], micro: Sequence[Sequence[torch.Tensor]], by_samples: bool = False
     ) -> list[float]:
-        """[microbatch] How much its loss counts: its samples, or the weight that the module names."""
+        """[microbatch] How much its loss counts: its samples, or the weight that the module names, or with slices its labels."""
+        if self.slices:
+            return [float(self.slices.labels(part)) for part in micro]
         if self.loss_weight is not None and not by_samples:
             return [float(self.loss_weight(part)) for part in micro]
         split = (i for i, leaf in enumerate(leaves) if sum(part[i].numel() for part in micro) == leaf.numel())
@@ -200,9 +212,10 @@ class Program:
         blocks: Sequence[set[str]] = (),
         written: Iterable[str] = (),
     ) -> fx.GraphModule:
-        """Of `nodes`, a module that takes read(nodes) and gives `gives`."""
+        """Of `nodes`, a module that takes read(nodes), then inputs of the model that are in `gives`, and gives `gives`."""
         graph, root = fx.Graph(), nn.Module()
-        made: dict[fx.Node, fx.Node] = {node: graph.placeholder(node.name) for node in self.read(nodes)}
+        given = dict.fromkeys([*self.read(nodes), *(one for one in gives if one in self.inputs)])
+        made: dict[fx.Node, fx.Node] = {node: graph.placeholder(node.name) for node in given}
         weights = self._weights(nodes) if split else set()
 
         def value(one: Any) -> Any:
@@ -250,6 +263,8 @@ class Program:
                     target = deferred(target, moment)
             if self.slices:
                 target = self.slices.of(node, target)
+            elif self.means:
+                target = self.means.operator(node, target, moment)
             made[node] = graph.call_function(target, fx.node.map_aggregate(args, value), fx.node.map_aggregate(kwargs, value))
         graph.output(tuple(value(one) for one in gives))
         return fx.GraphModule(root, graph)

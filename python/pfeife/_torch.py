@@ -69,7 +69,7 @@ class Schedule(_PipelineScheduleRuntime):
                 f"torch's buffers are for {self.pipe.microbatches} microbatches with inputs of {[list(one) for one in planned]}; leave "
                 "other batches out (DataLoader: drop_last=True), or use pfeife.Pipeline"
             )
-        counts = self.pipe.program.counts(leaves, micro)
+        counts = self.pipe._counts(leaves, micro)
         for stage in self._stages:
             stage.submod.micro, stage.submod.ran = micro, 0
         shares = torch.tensor(counts, dtype=torch.float64) / sum(counts)

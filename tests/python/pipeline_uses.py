@@ -184,6 +184,82 @@ def loss_weight(context):
     return found
 
 
+def entropy(x, y, module):
+    return F.cross_entropy(x, y)
+
+
+def weighted(x, y, module):
+    return 3 * F.cross_entropy(x, y, weight=module.weights, label_smoothing=0.1)
+
+
+def several(x, y, module):
+    """Two means over other labels, one over samples, one of weights alone."""
+    return F.cross_entropy(x, y) + 0.5 * F.nll_loss(x.log_softmax(-1), y.clamp(min=0), ignore_index=1) + x.pow(2).mean() - module.weights.mean()
+
+
+def masked(x, y, module):
+    mask = (y != -100).double()
+    return (x.pow(2).sum(-1) * mask).sum() / mask.sum().clamp(min=1.0)
+
+
+def masked_means(x, y, module):
+    mask = (y != -100).double()
+    return (x.pow(2).sum(-1) * mask).mean() / mask.mean()
+
+
+def shifted(x, y, module):
+    labels = F.pad(y[:, None], (0, 1), value=-100)[:, 0]
+    return F.cross_entropy(x, labels, reduction="sum") / (labels != -100).sum()
+
+
+def by_size(x, y, module):
+    return x.pow(2).sum() / x.shape[0]
+
+
+class Means(nn.Module):
+    """A chain with a loss over labels."""
+
+    def __init__(self, loss):
+        super().__init__()
+        self.layers = nn.Sequential(*(layer for _ in range(4) for layer in (nn.Linear(8, 8), nn.Tanh())), nn.Linear(8, 3))
+        self.register_buffer("weights", torch.tensor([1.0, 2.0, 0.5]))
+        self.loss = loss
+
+    def forward(self, x, y):
+        return self.loss(self.layers(x), y, self)
+
+
+def means_over_labels(context):
+    """The loss and its gradients are the module's on the whole batch, whatever counts microbatches have, none included."""
+    found = {}
+    x, y = batch_of("skips", 8, 0)
+    y[torch.tensor([0, 4, 5])] = -100  # of microbatches of two: 1, 2, 0 and 2 labels
+    for loss in (entropy, weighted, several, masked, masked_means, shifted, by_size):
+        torch.manual_seed(SEED)
+        module = Means(loss).double()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            plan = pfeife.plan(
+                module, dict(x=x, y=y), pfeife.uniform_cluster(2, **CLUSTER), microbatches=4, families=["zbv" if loss is several else "1f1b"], baselines=[]
+            )
+        pipe = Pipeline(module, plan)
+        plain = Means(loss).double()
+        plain.load_state_dict(module.state_dict())
+        for samples in (8, 7):
+            wanted = plain(x[:samples], y[:samples])
+            plain.zero_grad()
+            wanted.backward()
+            for parameter in pipe.parameters():
+                parameter.grad = None
+            found[f"loss {loss.__name__} {samples}"] = difference(pipe.step(x=x[:samples], y=y[:samples]), wanted)
+            found[f"gradients {loss.__name__} {samples}"] = apart(pipe, plain)
+            found[f"evaluated {loss.__name__} {samples}"] = difference(pipe.evaluate(x=x[:samples], y=y[:samples]), wanted)
+            found[f"given {loss.__name__} {samples}"] = difference(pipe(x=x[:samples], y=y[:samples]), wanted)
+            said = pipe.check(x=x[:samples], y=y[:samples])
+            found[f"checked {loss.__name__} {samples}"] = max(difference(torch.tensor(said.plain_loss, dtype=torch.float64), wanted), *said.gradients.values())
+    return found
+
+
 def another_batch(context):
     """Ranks whose loaders shuffle differently are told, in size or in values."""
     found = {}
@@ -756,6 +832,6 @@ def slices_of_other_lengths(context):
 ALSO = {
     2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, another_batch, later_batches, checked, slower, runtime, except_last, on_torch, compiled,
         slices_of_other_lengths)
-    + ((from_a_module, changed_module, outputs, forward_only) if hasattr(pfeife, "capture") else ()),
+    + ((from_a_module, means_over_labels, changed_module, outputs, forward_only) if hasattr(pfeife, "capture") else ()),
     4: (replicas, sharded, refused, forward_only, dies),
 }

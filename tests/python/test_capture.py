@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 import types
+import warnings
 
 import pytest
 
@@ -440,6 +441,61 @@ class Contrasts(nn.Module):
     def forward(self, x):
         h = self.layer(x.reshape(4, 8))
         return {"loss": F.cross_entropy(h @ h.T, torch.arange(4)), "embedding": h, "logits": h @ h.T}
+
+
+class Loss(nn.Module):
+    def __init__(self, loss):
+        super().__init__()
+        self.layer, self.norm, self.loss = nn.Linear(8, 8), nn.BatchNorm1d(8), loss
+
+    def forward(self, x, y):
+        return self.loss(self, self.layer(x), x, y)
+
+
+def contrast(m, h, x, y):
+    h = F.normalize(h, dim=-1)
+    return F.cross_entropy(h @ h.roll(1, -1).T, torch.arange(len(h)))
+
+
+LOSSES = {
+    "matmul compares the samples": contrast,
+    "batch norm takes the statistics": lambda m, h, x, y: F.cross_entropy(m.norm(h), y),
+    "cdist compares the samples|_cdist_forward compares the samples": lambda m, h, x, y: torch.cdist(h, h).mean(),
+    "sub compares the samples": lambda m, h, x, y: (h[:, None] - h[None]).pow(2).mean(),
+    "mean takes the samples of a microbatch together": lambda m, h, x, y: (h - h.mean(0)).pow(2).mean(),
+    "var takes the samples of a microbatch together": lambda m, h, x, y: h.mean() + h.var(0).mean(),
+    "matmul takes the samples of a microbatch together": lambda m, h, x, y: (h.T @ x).mean(),
+    "sqrt of means over samples": lambda m, h, x, y: (h - x).pow(2).mean().sqrt(),
+    "mul of means over samples": lambda m, h, x, y: h.pow(2).mean() * x.pow(2).mean(),
+    "flip mixes the samples": lambda m, h, x, y: (h + h.flip(0)).pow(2).mean(),
+    "softmax mixes the samples": lambda m, h, x, y: (h.softmax(0) * x).mean(),
+    "index mixes the samples": lambda m, h, x, y: h[torch.randperm(len(h))].mul(x).mean(),
+    "index mixes the samples ": lambda m, h, x, y: h[y].mul(x).mean(),
+    "the count of this mean is not known before the step": lambda m, h, x, y: (h * x).sum() / h.sigmoid().sum(),
+    "the loss is a sum over samples": lambda m, h, x, y: F.mse_loss(h, x, reduction="sum"),
+    "a labels' loss": lambda m, h, x, y: F.cross_entropy(h, y),
+    "of samples": lambda m, h, x, y: F.mse_loss(h, x) + 0.1 * m.layer.weight.pow(2).sum() + F.cross_entropy(h, y, reduction="none").mean(),
+    "of size": lambda m, h, x, y: (h[torch.arange(len(h)), y].sum() / len(h) + h.softmax(-1).gather(1, y[:, None]).mean()).neg(),
+    "of a mask": lambda m, h, x, y: ((h - x).pow(2).mean(-1) * (y > 2)).sum() / (y > 2).sum().clamp(min=1),
+}
+
+
+@pytest.mark.parametrize("words", LOSSES)
+@pytest.mark.parametrize("microbatches", [2, 8])
+def test_a_loss_that_takes_samples_together_is_said_loudly(words, microbatches):
+    x, y = torch.randn(8, 8), torch.arange(8) % 8
+    module = Loss(LOSSES[words])
+    expected = not words.startswith(("a ", "of "))
+    if microbatches == 8 and "batch norm" in words:
+        return  # which torch refuses of one sample
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        capture = pfeife.capture(module, x, y, microbatches=microbatches)
+    loud = [str(one.message) for one in said if "is not that of the whole batch" in str(one.message)]
+    doubts = [note for note in capture.notes if "is not that of the whole batch" in note]
+    assert bool(doubts) == bool(loud) == expected, capture.notes
+    if expected:
+        assert any(word.strip() in loud[0] for word in words.split("|")) and "test_capture.py" in loud[0], loud
 
 
 def test_values_that_compare_samples_of_a_microbatch_are_no_outputs():

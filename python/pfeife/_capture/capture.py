@@ -13,6 +13,7 @@ import inspect
 import io
 import json
 import logging
+import os
 import re
 import sys
 import warnings
@@ -30,6 +31,7 @@ from .batch import Batch
 from .errors import DATA_DEPENDENT, Unexportable, explained, where_recorded, why_fixed, with_text
 from .grad_regions import inline_regions, recorded_as_it_trains, refuse_hooks, refuse_untraced, refuse_written_inputs
 from .outputs import KEY, Outputs
+from .terms import PROBE, Terms
 from .watch import Form, Watch
 
 __all__ = ["Capture", "Unexportable"]
@@ -117,7 +119,7 @@ def program_of(
     inline_regions(program, notes)
     cut(program)
     refuse_written_inputs(program)
-    loss_weight.check(program, notes)
+    loss_weight.check(program)
     return program
 
 
@@ -194,6 +196,12 @@ def whole_step(module: nn.Module, batch: Batch, loss: Callable | None, keep: Cal
     return whole
 
 
+def resized(tensor: torch.Tensor, dimension: int, samples: int) -> torch.Tensor:
+    sizes = list(tensor.shape)
+    sizes[dimension] = samples
+    return tensor.new_empty(sizes)
+
+
 class Capture:
     """The graph of one microbatch of a module's training, with its loss.
 
@@ -233,6 +241,7 @@ class Capture:
         if not module.training:
             self.notes.append("the model is in evaluation mode, so it trains without dropout and with fixed statistics; model.train() before plan()")
         self.is_open = not self._fixed_because
+        self._note_loss()
         self.form = Form(module)
         self.parameters = dict(module.named_parameters(remove_duplicate=False))
         self.buffers = dict(module.named_buffers(remove_duplicate=False))
@@ -261,28 +270,53 @@ class Capture:
         self.notes.append(f"microbatches have {self.microbatch} samples, no more and no fewer: {self._fixed_because}")
         return program
 
+    @property
+    def whole_inputs(self) -> set[str]:
+        """The graph's names of the inputs that every microbatch gets whole."""
+        return {str(name) for name, d in zip(self.program.graph_signature.user_inputs, self._batch.dimensions) if d is None}
+
+    def _note_loss(self) -> None:
+        """Says loudly where losses of microbatches are not that of the batch."""
+        program = self.program
+        if not self.is_open:
+            with contextlib.suppress(Exception):  # a model that takes no other number of samples
+                program = self._traced(None, PROBE)
+        signature, graph = program.graph_signature, program.graph
+        inputs = [node for node in graph.nodes if node.op == "placeholder" and node.name in signature.user_inputs]
+        weighed = loss_weight.position(program) is not None
+        loss = graph.output_node().args[0][0]
+        doubts = Terms(graph, loss, inputs, set(signature.inputs_to_parameters), self.whole_inputs, weighed).doubts
+        self.notes += doubts
+        if doubts and os.environ.get("RANK", "0") == "0":
+            more = f" ({len(doubts) - 1} more: plan.capture.notes)" if len(doubts) > 1 else ""
+            warnings.warn(doubts[0] + more, stacklevel=5)
+
     def _kept(self, output: Any) -> dict[str, Any]:
         """What the traced program gives besides the loss."""
-        return {KEY: self.outputs.keep(output)} if torch.compiler.is_exporting() else {}
+        return {KEY: self._keep(output)} if torch.compiler.is_exporting() else {}
 
-    def _traced(self, size: Any) -> torch.export.ExportedProgram:
+    def _traced(self, size: Any, samples: int | None = None) -> torch.export.ExportedProgram:
         at = self._batch.dimensions
         shapes = None if size is None else tuple({} if d is None else {d: size} for d in at)
         with contextlib.ExitStack() as held:
             with FakeTensorMode(allow_non_fake_inputs=True):
                 held.enter_context(fake_weights(self.module))
                 examples = [without_contents(one) for one in self._batch.examples]
-                inputs = [one if d is None else one.narrow(d, 0, self.microbatch).clone() for d, one in zip(at, examples)]
-            self.outputs = Outputs()
-            held.enter_context(self.watch.recording(self.whole))
+                own = [one if d is None else one.narrow(d, 0, self.microbatch).clone() for d, one in zip(at, examples)]
+                inputs = own if samples is None else [one if d is None else resized(one, d, samples) for d, one in zip(at, own)]
+            outputs, notes = Outputs(), []
+            self._keep = outputs.keep
+            if samples is None:
+                self.outputs, notes = outputs, self.notes
+                held.enter_context(self.watch.recording(self.whole))
             return program_of(
                 self.whole,
                 tuple(inputs),
                 {},
                 shapes,
-                self.notes,
+                notes,
                 "position_ids" in self._batch.names,
-                lambda program: self.outputs.cut(program, self.microbatch, self.notes),
+                lambda program: outputs.cut(program, samples or self.microbatch, notes),
             )
 
     def _archive(self) -> bytes:

@@ -45,16 +45,20 @@ def refuse_other_sources(program: torch.export.ExportedProgram, weight: torch.fx
             raise Unexportable(f"{NAME} depends on random numbers ({node.target}){HOW}")
 
 
-def check(program: torch.export.ExportedProgram, notes: list[str]) -> None:
-    """Refuses a weight that cannot be computed before the step; notes a loss that may need one."""
+def note_labels(program: torch.export.ExportedProgram, notes: list[str]) -> None:
+    """Notes a loss that may need a weight, for runtimes that do not count labels by themselves."""
+    losses = [node for node in program.graph.nodes if node.op == "call_function"
+              and getattr(node.target, "_opname", "") in LOSSES and has_several_labels(node)]
+    if losses and position(program) is None:
+        notes.append("the loss is a mean over labels: where microbatches have different counts of them (ignore_index, "
+                     "padding), training weighs samples, not labels" + HOW)
+
+
+def check(program: torch.export.ExportedProgram) -> None:
+    """Refuses a weight that cannot be computed before the step."""
     outputs = program.graph.output_node().args[0]
     at = position(program)
     if at is None:
-        losses = [node for node in program.graph.nodes if node.op == "call_function"
-                  and getattr(node.target, "_opname", "") in LOSSES and has_several_labels(node)]
-        if losses:
-            notes.append("the loss is a mean over labels: where microbatches have different counts of them (ignore_index, "
-                         "padding), training weighs samples, not labels" + HOW)
         return
     node = outputs[at]
     if not isinstance(node, torch.fx.Node) or not is_number(node.meta["val"]) or node.op == "placeholder":

@@ -225,7 +225,8 @@ class Watch:
 
     def _refuse_counters(self) -> None:
         """What forward read and left otherwise: the next forward would find it so, and the graph never does."""
-        found = [(self._name(key), self._first[key], now) for key, now in self._last.items() if is_plain(now)]
+        settled = {key for key, before in self._first.items() if before is None}  # made on first use
+        found = [(self._name(key), self._first[key], now) for key, now in self._last.items() if is_plain(now) and key not in settled]
         for key, before in self._first.items():
             if not is_plain(before) and not isinstance(before, Same):
                 with contextlib.suppress(AttributeError):
@@ -258,26 +259,29 @@ class Watch:
                 if owner is None and head in modules:
                     owner = getattr(modules[head], last, None)  # an object that a module holds
             if owner is not None:
-                entries.append((self._name((number, name)), owner, name, value))
+                entries.append((self._name((number, name)), owner, name, value, self._last.get((number, name), value)))
         return Bound(entries, self._names)
 
 
 class Bound:
-    """Attributes of a model, and the globals of its code: what was read while its graph was recorded."""
+    """Attributes of a model, and the globals of its code: what was read while its graph was recorded.
 
-    def __init__(self, entries: list[tuple[str, Any, str, Any]], names: list[tuple[str, Callable[[], Any], Any]]):
+    entries: name in messages, owner, name, value, and the value that forward left. names: of globals, how to read them, value.
+    """
+
+    def __init__(self, entries: list[tuple[str, Any, str, Any, Any]], names: list[tuple[str, Callable[[], Any], Any]]):
         self._entries, self._names = entries, names
 
     def now(self) -> Bound:
         """With the values that are there now."""
-        entries = [(label, owner, name, frozen(getattr(owner, name, None))) for label, owner, name, _ in self._entries]
+        entries = [(label, owner, name, frozen(getattr(owner, name, None)), left) for label, owner, name, _, left in self._entries]
         return Bound(entries, self._names)
 
     def changes(self, values_alone: bool = False) -> Iterator[str]:
         """values_alone: without objects that have no value of their own."""
-        for label, owner, name, before in self._entries:
+        for label, owner, name, before, left in self._entries:
             now = getattr(owner, name, None)
-            if now is not before and (differs(before, now := frozen(now))):
+            if now is not before and differs(before, now := frozen(now)) and differs(left, now):
                 if not values_alone or is_plain(before) and is_plain(now):
                     yield f"{label} was {shown(before)}, and is {shown(now)}"
         for label, get, before in self._names:

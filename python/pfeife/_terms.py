@@ -1,0 +1,73 @@
+"""Means over labels and masks in the loss, as those of the whole batch: each microbatch divides its sum by its share of the batch's
+count, in place of its own count, so that the microbatches' losses add up to the module's on the batch (_capture/terms.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from ._capture.terms import Count, Terms, argument
+from ._operators import Moment
+
+
+class Means:
+    """Of a program. whole: names of the inputs that every microbatch gets whole. is_open: whether the graph holds for whole batches."""
+
+    def __init__(self, program: Any, parameters: set[str], whole: set[str], is_open: bool):
+        self._program, self._is_open = program, is_open
+        self.terms = Terms(program.graph, program.outputs[0], program.inputs, parameters, whole)
+        self.counts: dict[fx.Node, Count] = {one.node: one for one in self.terms.counts}
+        self._counters: dict[fx.Node, Callable[[Sequence[torch.Tensor]], torch.Tensor]] = {}
+
+    def of_batch(self, node: fx.Node, leaves: Sequence[torch.Tensor], micro: Sequence[Sequence[torch.Tensor]]) -> torch.Tensor:
+        """The count that an operator of the whole batch has."""
+        if self.counts[node].divisor is not None and self._is_open:
+            return self.of(node, leaves)
+        return torch.stack([self.of(node, part) for part in micro]).sum(0)
+
+    def of(self, node: fx.Node, leaves: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Of these inputs."""
+        return self._counter(node, self.counts[node])(leaves)
+
+    def _counter(self, node: fx.Node, count: Count) -> Callable[[Sequence[torch.Tensor]], torch.Tensor]:
+        if node not in self._counters:
+            if count.divisor is not None:
+                of_inputs = self._program.of_inputs([count.divisor])
+                self._counters[node] = lambda leaves: torch.as_tensor(of_inputs(leaves)[0], dtype=torch.float64)
+            else:
+                labels, weight, ignored = node.args[1], argument(node, "weight"), argument(node, "ignore_index")
+                of_inputs = self._program.of_inputs([one for one in (labels, weight) if one is not None])
+
+                def counted(leaves: Sequence[torch.Tensor]) -> torch.Tensor:
+                    labels, *weights = of_inputs(leaves)
+                    counts = labels != ignored
+                    if not weights:
+                        return counts.sum().double()
+                    return (weights[0].double()[torch.where(counts, labels, 0)] * counts).sum()
+
+                self._counters[node] = counted
+        return self._counters[node]
+
+    def operator(self, node: fx.Node, target: Callable[..., Any], moment: Moment) -> Callable[..., Any]:
+        """What a stage calls in an operator's place."""
+        count = self.counts.get(node)
+        if count is None:
+            return target
+        name = node.name
+        if count.divisor is not None:
+            return lambda value, *_, **__: value / moment.divisors[name].to(value.dtype)
+
+        def summed(scores: Any, labels: Any, weight: Any = None, reduction: int = 1, *others: Any, **how: Any) -> Any:
+            how.pop("reduction", None)
+            made = target(scores, labels, weight, 2, *others, **how)  # a sum
+            return made / moment.divisors[name].to(made.dtype)
+
+        return summed
+
+    def divisors(self, counts: Mapping[fx.Node, torch.Tensor], share: float) -> dict[str, torch.Tensor]:
+        """What each operator of a microbatch divides by. counts: of the batch, over all replicas. share: of the loss."""
+        return {node.name: one * share if self.counts[node].of_sum else one for node, one in counts.items()}
+
