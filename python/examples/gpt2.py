@@ -58,7 +58,7 @@ def main():
     model = GPT2LMHeadModel(config)
     precision = "bf16_amp" if on_cards else "fp32"
     cluster = told.cluster or pfeife.uniform_cluster(
-        dist.get_world_size(), memory="24 GiB", peak={precision: "50 TFLOP/s"}, memory_bandwidth="500 GB/s", bandwidth="20 GB/s"
+        dist.get_world_size(), memory="24 GiB", peak={"bf16" if on_cards else "fp32": "50 TFLOP/s"}, memory_bandwidth="500 GB/s", bandwidth="20 GB/s"
     )
     first = next(batches(told, config.vocab_size, tokens))
     plan = pfeife.plan(

@@ -218,9 +218,11 @@ def uniform_cluster(
 ) -> Cluster:
     """Equal devices, each with one full-duplex port to all the others: enough for models whose layers have times.
 
-    kind: further keys of the device kind (peak, memory_bandwidth, gemm_efficiency, kernel_overhead, ...), which times
-        made from an archive need.
+    kind: further keys of the device kind, of which times made from a module or an archive need two at least:
+        peak={"fp32": "20 TFLOP/s"}, by what is computed in (bf16 also for bf16_amp), and memory_bandwidth="2 TB/s".
     """
+    if isinstance(peak := kind.get("peak"), Mapping):
+        kind["peak"] = {key.removesuffix("_amp"): value for key, value in peak.items()}
     return cluster(
         {
             "name": f"uniform_x{devices}",
@@ -267,6 +269,8 @@ class Asked:
             said = str(error)
             for path, name in self.called.items():
                 said = said.replace(path, name)
+            if "does not say how fast it is" in said:
+                said += '; of pfeife.uniform_cluster(...): peak={"fp32": "20 TFLOP/s"}, memory_bandwidth="2 TB/s"'
             raise _core.ConfigError(said) from None
 
     def __init__(self, of_model: Any, of_cluster: Any, keywords: Mapping[str, Any]):

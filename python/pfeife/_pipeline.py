@@ -44,6 +44,13 @@ def own_device(device: Any) -> torch.device:
     return torch.device(device.type, cards.current_device())
 
 
+class Named(dict[str, nn.Parameter]):
+    """Parameters by name, over whose pairs one goes as over those of torch: for name, parameter in pipe.named_parameters()."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.items())
+
+
 class Given(NamedTuple):
     """A batch. micro: [microbatch][input]. lacking: names of inputs that it did not have."""
 
@@ -505,7 +512,7 @@ class Pipeline:
         if float(total) == 0:
             raise ConfigError("no microbatch of this step counts: its loss weights are 0")
         shares = [count / float(total) for count in counts]
-        self.moment.of_microbatches = [] if by_samples else self._divisors(leaves, micro, shares)
+        self.moment.of_microbatches = self._divisors(leaves, micro, shares)
         return shares + [0.0] * (self.microbatches - len(counts))
 
     def _divisors(self, leaves: list[torch.Tensor], micro: list[list[torch.Tensor]], shares: list[float]) -> list[dict[str, torch.Tensor]]:
@@ -537,10 +544,10 @@ class Pipeline:
 
     # What training needs besides.
 
-    def named_parameters(self) -> dict[str, nn.Parameter]:
-        """This rank's, by their names in the module; a tied one by its first name."""
-        tensors = {name: self.program.tensor(name) for name in self.names}
-        return {name: one for name, one in tensors.items() if isinstance(one, nn.Parameter)}
+    def named_parameters(self, prefix: str = "") -> Named:
+        """This rank's, by their names in the module; a tied one by its first name. prefix: of the names, with a dot."""
+        tensors = {f"{prefix}.{name}" if prefix else name: self.program.tensor(name) for name in self.names}
+        return Named({name: one for name, one in tensors.items() if isinstance(one, nn.Parameter)})
 
     def parameters(self) -> list[nn.Parameter]:
         """This rank's, for an optimizer; an empty one where there is none, as optimizers want one."""

@@ -298,9 +298,10 @@ def capture(
 
     args, kwargs: of forward, for the batch of one step, as the data loader gives it; on any device, `meta` included. Nothing is
         computed, and of the module nothing is changed.
-    loss: called with what forward returns and the batch (kwargs, args, or the only argument). Absent, forward returns the
-        loss: itself, as its first value, or as `loss` of a dict or an object. Arguments that forward does not have are for
-        the loss alone.
+    loss: called with what forward returns and the batch (kwargs, args, or the only argument); a loss of torch
+        (nn.CrossEntropyLoss(), F.mse_loss) with what forward returns and the argument that it does not have. Absent, forward
+        returns the loss: itself, as its first value, or as `loss` of a dict or an object. Arguments that forward does not have
+        are for the loss alone.
     microbatches: into how many the batch is split. batch_dims: {"tokens": 1, "positions": None}, the dimension of an
         input's samples; absent, the first of all inputs that are as long there as most are. None = each microbatch gets it whole.
     Errors: Unexportable with the line of the model and what to do.
@@ -376,7 +377,8 @@ def plan(
     """Chooses cuts, schedule and order together: plan(model, cluster, ...), or of a module plan(module, batch, cluster, ...).
 
     model: a file, bytes, pfeife.model(...) or pfeife.layers(...). cluster: a name, a file, pfeife.cluster({...}).
-        A torch.nn.Module, on any device, `meta` included; or what capture() made of one, plan(capture, cluster, ...).
+        A torch.nn.Module, on any device, `meta` included; or what capture() made of one, plan(capture, cluster, ...), whose
+        microbatches are those of the capture unless others are asked for.
     batch: for a module, that of one step as the data loader gives it (with `parallel`, of one replica): a dict gives the
         arguments of forward by name, a tuple or list in order, all else is the only one. microbatches=16 splits it.
     loss, batch_dims: as of capture(). The plan keeps what was captured as `capture`.
@@ -400,6 +402,8 @@ def plan(
         cluster, batch = batch, None
     if hasattr(model, "archive") and hasattr(model, "program"):  # a Capture, whose class needs torch
         taken = model
+        if not request.keys() & {"microbatches", "schedule", "global_batch", "cases"}:
+            request["microbatches"] = taken.microbatches
     if taken is not None:
         model = _config.model(taken.archive, name=type(taken.module).__name__)
     if cluster is None:

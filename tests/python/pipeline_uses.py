@@ -216,6 +216,31 @@ def by_size(x, y, module):
     return x.pow(2).sum() / x.shape[0]
 
 
+class Checkpointed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.2), nn.GELU(), nn.Linear(16, 8), nn.Dropout(0.1)) for _ in range(4))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = x + torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)
+        return x.pow(2).mean()
+
+
+def checked_with_checkpoints(context):
+    """check() runs the module's own backward, which computes again what checkpoints left, with the same draws."""
+    torch.manual_seed(SEED)
+    module, x = Checkpointed().double(), batch_of("skips", 8, 0)[0]
+    plan = pfeife.plan(module, x, pfeife.uniform_cluster(2, **CLUSTER), microbatches=4, families=["1f1b"], baselines=[])
+    pipe = Pipeline(module, plan)
+    with torch.no_grad():
+        for parameter in pipe.parameters():  # so that other ranks' copies in the module are old
+            parameter += 0.1
+    said = pipe.check(x)
+    of_pairs = dict(pipe.named_parameters()) == {name: one for name, one in pipe.named_parameters()} == dict(pipe.named_parameters().items())
+    return {"gradients": max(said.gradients.values()), "loss": abs(said.loss - said.plain_loss), "pairs": 0.0 if of_pairs else 1.0}
+
+
 class Means(nn.Module):
     """A chain with a loss over labels."""
 
@@ -675,7 +700,7 @@ class Returns(nn.Module):
         for layer in self.layers:
             x = F.dropout(torch.tanh(layer(x)), 0.3, self.training)
             states.append(x)
-        logits = self.last(self.norm(x))
+        logits = self.last(self.norm(x)).view(y.shape[0], -1)  # whose number of samples is not its labels
         best = logits.argmax(-1)
         loss = F.cross_entropy(logits, y)
         made = dict(loss=loss, logits=logits, best=best, states=(*states, states[0] + states[-1]), right=(best == y).sum())
@@ -832,6 +857,6 @@ def slices_of_other_lengths(context):
 ALSO = {
     2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, another_batch, later_batches, checked, slower, runtime, except_last, on_torch, compiled,
         slices_of_other_lengths)
-    + ((from_a_module, means_over_labels, changed_module, outputs, forward_only) if hasattr(pfeife, "capture") else ()),
+    + ((from_a_module, means_over_labels, checked_with_checkpoints, changed_module, outputs, forward_only) if hasattr(pfeife, "capture") else ()),
     4: (replicas, sharded, refused, forward_only, dies),
 }

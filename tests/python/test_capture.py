@@ -118,6 +118,47 @@ def test_a_loss_beside_the_model_and_a_model_on_meta():
     assert real.archive == inside.archive  # a rank that has the weights plans as one that has none
 
 
+@pytest.mark.parametrize("loss", [nn.CrossEntropyLoss(label_smoothing=0.1), nn.CrossEntropyLoss(torch.rand(10)), F.cross_entropy])
+def test_losses_of_torch_take_the_target_that_forward_does_not(loss):
+    module = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 10))
+    x = torch.randn(8, 4)
+    same = lambda output, batch: loss(output, batch[1])  # noqa: E731
+    capture, wanted = (pfeife.capture(module, x, LABELS, loss=one, microbatches=2) for one in (loss, same))
+    assert torch.equal(loss_of(capture, [x[:4], LABELS[:4]]), loss_of(wanted, [x[:4], LABELS[:4]]))
+    named = pfeife.capture(module, input=x, y=LABELS, loss=loss, microbatches=2)
+    assert torch.equal(loss_of(named, [x[:4], LABELS[:4]]), loss_of(wanted, [x[:4], LABELS[:4]]))
+    with pytest.raises(pfeife.Unexportable, match="has 2 arguments that forward does not have: say which"):
+        pfeife.capture(module, x, LABELS, LABELS, loss=loss, microbatches=2)
+
+
+def test_a_loss_that_is_a_module():
+    class Own(nn.Module):
+        factor = 2.0
+
+        def forward(self, output, batch):
+            return F.cross_entropy(output, batch[1]) * self.factor
+
+    module, loss, x = nn.Sequential(nn.Linear(4, 10)), Own(), torch.randn(8, 4)
+    capture = pfeife.capture(module, x, LABELS, loss=loss, microbatches=2)
+    assert torch.equal(loss_of(capture, [x[:4], LABELS[:4]]), 2 * F.cross_entropy(module(x[:4]), LABELS[:4]))
+    loss.factor = 3.0
+    assert list(capture.watch.of(module).changes()) == ["the loss function.factor was 2.0, and is 3.0"]
+    loss.weight = nn.Parameter(torch.ones(()))
+    with pytest.raises(pfeife.Unexportable, match="the loss has the parameter weight"):
+        pfeife.capture(module, x, LABELS, loss=loss, microbatches=2)
+
+
+def test_a_plan_of_a_capture_has_its_microbatches():
+    capture = pfeife.capture(Net(), microbatches=4, **BATCH)
+    few = dict(families=["1f1b"], baselines=[], iterations=1)
+    cluster = pfeife.uniform_cluster(2, memory="8 GiB", peak={"fp32": "50 GFLOP/s", "bf16_amp": "1 TFLOP/s"}, memory_bandwidth="10 GB/s")
+    for asked, count in (({}, 4), (dict(microbatches=2), 2), (dict(precision="bf16_amp"), 4)):
+        plan = pfeife.plan(capture, cluster, **few, **asked)
+        assert sum(cell.startswith("0F") for cell in plan.schedule.cells[0]) == count
+    with pytest.raises(pfeife.ConfigError, match='memory_bandwidth="2 TB/s"'):
+        pfeife.plan(capture, pfeife.uniform_cluster(2, memory="8 GiB"), **few)
+
+
 # Two layers of w x w for m samples: 2 m w^2 operations forward, as many for each gradient; 1 Top/s.
 def test_times_and_weights_of_a_plan_by_hand():
     width, samples = 1024, 32
@@ -251,7 +292,7 @@ class Mean(Bad):
         (LeavesTorch, ["# here", "data loader"]),
         (Conditional, ["# here", "torch.where"]),
         (Casts, ["torch.autocast", "bf16_amp"]),
-        (Rounds, ["Rounded, a torch.autograd.Function", "is_exporting()"]),
+        (Rounds, ["Rounded, a torch.autograd.Function", "is_exporting()", "x + (q - x).detach()", "added to the loss that forward returns"]),
         (NoScalar, ["[s", "8] of torch.float32", "loss=lambda output, batch"]),
     ],
 )

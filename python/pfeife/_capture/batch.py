@@ -91,6 +91,20 @@ def arguments_of(module: nn.Module) -> tuple[list[str], bool, bool]:
     return names, inspect.Parameter.VAR_POSITIONAL in kinds, inspect.Parameter.VAR_KEYWORD in kinds
 
 
+def is_of_torch(loss: Callable) -> bool:
+    """Whether it takes an output and a target, as torch's losses do."""
+    return isinstance(loss, nn.modules.loss._Loss) or getattr(loss, "__module__", "") == "torch.nn.functional"
+
+
+def called(loss: Callable) -> Callable:
+    """A module that is none of the model's is called without its hooks: torch.export knows no name for it."""
+    if not isinstance(loss, nn.Module):
+        return loss
+    if name := next((name for name, _ in loss.named_parameters()), ""):
+        raise Unexportable(f"the loss has the parameter {name}, which no pipeline would train: make the loss a layer of the model")
+    return loss.forward
+
+
 class Batch:
     """The arguments of one step, as they were when the model was captured.
 
@@ -161,8 +175,16 @@ class Batch:
         own_args = args if self._more_by_position else args[: len(self._forward)]
         own_kwargs = kwargs if self._more_by_name else {name: one for name, one in kwargs.items() if name in self._forward}
         output = module_forward(*own_args, **own_kwargs)
+        if is_of_torch(loss):
+            rest = [*args[len(self._forward) :], *(one for name, one in kwargs.items() if name not in self._forward)]
+            if len(rest) != 1 or self._more_by_position or self._more_by_name:
+                raise Unexportable(
+                    f"{type(loss).__name__ if isinstance(loss, nn.Module) else loss.__name__} takes what forward returns and one target, and the "
+                    f"batch has {len(rest)} arguments that forward does not have: say which, loss=lambda output, batch: loss(output, batch[\"labels\"])"
+                )
+            return output, called(loss)(output, rest[0])
         batch = (args, kwargs) if args and kwargs else kwargs if not args else args[0] if len(args) == 1 else args
-        return output, loss(output, batch)
+        return output, called(loss)(output, batch)
 
     def leaves(self, args: tuple, kwargs: Mapping[str, Any], stood_in: list[int] | None = None) -> list[torch.Tensor]:
         """A batch as the graph's inputs, in their order. Unexportable if it is not as the captured one, but for samples.

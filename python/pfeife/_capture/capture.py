@@ -208,7 +208,7 @@ class Capture:
     program: a torch.export.ExportedProgram whose first output is the scalar loss; its weights are the module's own. archive:
         the bytes that the planner reads. whole: the module itself, with the graph's inputs by position and {"loss": loss}.
     parameters, buffers: by their names in the module the module's own objects; tied names share one.
-    outputs: which values of the graph the module returns. training: the mode of the module then. samples: of the batch. microbatch: of the largest microbatch. is_open: whether the graph holds for other sizes.
+    outputs: which values of the graph the module returns. training: the mode of the module then. samples: of the batch. microbatches: into how many it is split. microbatch: samples of the largest. is_open: whether the graph holds for other sizes.
     form, watch: what the module was, and which of its attributes forward read.
     notes: sentences about what is planned in another way than it is written.
     """
@@ -230,6 +230,7 @@ class Capture:
         self.samples = self._batch.samples
         if microbatches > self.samples:
             raise Unexportable(f"a batch of {self.samples} samples has no {microbatches} microbatches; {self.samples} at most")
+        self.microbatches = microbatches
         self.microbatch = -(-self.samples // microbatches)
         refuse_hooks(module)
         if module._forward_hooks or module._forward_pre_hooks:
@@ -240,6 +241,8 @@ class Capture:
         self.program = self._exported()
         if not module.training:
             self.notes.append("the model is in evaluation mode, so it trains without dropout and with fixed statistics; model.train() before plan()")
+        if not any(one.requires_grad for one in module.parameters()):
+            self.notes.append("no parameter needs a gradient, so that nothing is trained; requires_grad_() before plan()")
         self.is_open = not self._fixed_because
         self._note_loss()
         self.form = Form(module)
@@ -248,6 +251,10 @@ class Capture:
         self.archive = self._archive()
         for table in (self.program.state_dict, self.program.constants):
             table.update({name: one for name, one in {**self.parameters, **self.buffers}.items() if name in table})
+
+    def __repr__(self) -> str:
+        kind, size = type(self.module).__name__, f"{self.microbatch} samples{' or others' if self.is_open else ''}"
+        return f"<pfeife.capture of {kind}: {len(self.program.graph.nodes)} operators, microbatches of {size}, {len(self.notes)} notes>"
 
     def _exported(self) -> torch.export.ExportedProgram:
         if self.microbatch == 1:

@@ -122,7 +122,9 @@ def recorded_as_it_trains(notes: list[str]) -> Iterator[None]:
                 raise Unexportable(
                     named + (" that is a module's backward hook" if is_hook else "")
                     + ". An archive holds operators and cannot hold its backward. Call plain operators instead, for the export at "
-                    "least: if torch.compiler.is_exporting(): ...")
+                    "least (if torch.compiler.is_exporting(): ...): a loss whose gradient it injects is added to the loss that forward "
+                    "returns; x whose gradient is scaled or reversed by a is a * x + ((1 - a) * x).detach(); q with the gradient of x is "
+                    "x + (q - x).detach()")
             add_note(notes, f"{named}: the graph holds the operators of its forward, whose gradients were the same on random numbers")
             return operators_of(function, arguments)
         if is_checkpoint:

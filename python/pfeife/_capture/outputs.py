@@ -14,6 +14,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from .batch import PLAIN, Path, rebuilt, shown
+from .terms import SHAPED, name_of
 
 KEY = "output"  # of the traced program's results, until cut() takes it out
 
@@ -65,7 +66,12 @@ class Outputs:
                 needed.update(node.all_input_nodes)
         reads: dict[fx.Node, set[str]] = {}
         for node in graph.nodes:
-            reads[node] = {node.name} & own if node.op == "placeholder" else set().union(*(reads[one] for one in node.all_input_nodes))
+            if node.op == "placeholder":
+                reads[node] = {node.name} & own
+            elif name_of(node) in SHAPED:  # which zeros in a missing input's place have, too
+                reads[node] = set()
+            else:
+                reads[node] = set().union(*(reads[one] for one in node.all_input_nodes))
         known: dict[fx.Node, fx.Node] = {}
         tail = fx.Graph()
         for node in reversed(behind):
