@@ -7,10 +7,12 @@ import html
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Union
@@ -24,6 +26,7 @@ from ._schedule import Schedule
 from ._trace import Trace, write_chrome_trace
 
 Progress = Union[bool, Callable[[float], Any]]
+UNCOSTED = re.compile(r"or \{(\S+): \{bytes: io\}\} if its bytes are all")  # how a refused model's operators are named
 
 
 class Infeasible(Exception):
@@ -410,9 +413,24 @@ def plan(
         raise _core.ConfigError("cluster: the devices to plan for, a name or a file; " + ", ".join(_config.cluster_names()))
     if not (batch is loss is batch_dims is None):
         raise _core.ConfigError("batch, loss and batch_dims belong to a torch.nn.Module; what is captured already has them")
+    how = (_threads(threads), _shown(progress))
     asked = Asked(model, cluster, request)
     try:
-        core = asked(_core.plan, asked.text, "", asked.names, _threads(threads), _shown(progress))
+        try:
+            core = asked(_core.plan, asked.text, "", asked.names, *how)
+        except _core.ConfigError as error:
+            if not taken or not (unknown := UNCOSTED.findall(str(error))):
+                raise
+            model.more["operators"] = {name: {"bytes": "io"} for name in unknown}
+            note = (
+                f"nothing is known of the cost of {', '.join(unknown)}: they are charged by their bytes, so that times of the plan may be "
+                'off; say what they cost: operators={"' + unknown[0] + '": {"flops": "2*m*n*k", "bytes": "io"}}'
+            )
+            if os.environ.get("RANK", "0") == "0":
+                warnings.warn(note, stacklevel=2)
+            taken.notes.append(note)
+            asked = Asked(model, cluster, request)
+            core = asked(_core.plan, asked.text, "", asked.names, *how)
     except _core.ConfigError as error:
         raise (taken.placed(error) if taken else error) from None
     if not core.found:

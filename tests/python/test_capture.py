@@ -472,6 +472,21 @@ def test_what_python_would_do_otherwise_in_the_next_forward_is_refused(kind, wor
     assert random.getstate() == state
 
 
+def test_operators_of_unknown_cost_are_planned_by_their_bytes():
+    class Rotates(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.turn, self.layers = nn.Parameter(torch.randn(8, 8)), nn.Sequential(*(nn.Linear(8, 8) for _ in range(4)))
+
+        def forward(self, x):
+            return self.layers(x @ torch.matrix_exp(self.turn - self.turn.T)).pow(2).mean()
+
+    cluster = pfeife.uniform_cluster(2, memory="8 GiB", peak={"fp32": "50 GFLOP/s"}, memory_bandwidth="10 GB/s")
+    with pytest.warns(UserWarning, match="nothing is known of the cost of aten::matrix_exp: they are charged by their bytes"):
+        plan = pfeife.plan(Rotates(), torch.randn(8, 8), cluster, microbatches=4, families=["1f1b"])
+    assert any("matrix_exp" in note for note in plan.capture.notes) and any("matrix_exp" in one for s in plan.stages for one in s["nodes"])
+
+
 class Contrasts(nn.Module):
     """Every sample beside every other of its microbatch, as CLIP does."""
 
