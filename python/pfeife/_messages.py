@@ -11,12 +11,15 @@ import contextlib
 import datetime
 import gc
 import pickle
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
+
+from ._core import RuntimeFault
 
 Form = tuple[torch.dtype, torch.Size]
 # Messages of one route that may be on their way at once; the next one waits for the oldest.
@@ -32,15 +35,20 @@ class Messages:
 
     def __init__(self, ranks: Sequence[int], device: torch.device, timeout: float | None = None):
         me, name = dist.get_rank(), "-".join(map(str, ranks))
+        self.world = list(ranks)
+        self.awaited: tuple[int, ...] = ()  # ranks of the world, while this one waits for them; as they were, after a failure
         store = dist.distributed_c10d._get_default_store()
         number = store.add(f"pfeife/{name}/{me}", 1)  # the same on all of them
         self._store = dist.PrefixStore(f"pfeife/{name}/{number}", store)
         self._ranks, self.rank = len(ranks), list(ranks).index(me)
         self._told = 0
+        self._limit = timeout
+        self.all(None)  # all are there: else the backend waits for one that it has no name for
         self._backend = self._connected(dist.group.WORLD, device, timeout)
         self._coalesced = self._backend.name() != "gloo"
         self.device = device
         self.wire = device if self._coalesced else torch.device("cpu")
+        self._peers: dict[Any, int] = {}  # by route
         self._sent: dict[Any, deque[tuple[list[dist.Work], list[torch.Tensor]]]] = {}
 
     def _connected(self, world: Any, device: torch.device, timeout: float | None) -> Any:
@@ -49,7 +57,7 @@ class Messages:
         except RuntimeError:  # none for cards
             theirs = world._get_backend(torch.device("cpu"))
         theirs = getattr(theirs, "wrapped_pg", theirs)  # TORCH_DISTRIBUTED_DEBUG=DETAIL
-        limit = theirs.options._timeout if timeout is None else datetime.timedelta(seconds=timeout)
+        limit = self._patience(theirs)
         if theirs.name() == "gloo":
             return dist.ProcessGroupGloo(self._store, self.rank, self._ranks, timeout=limit)
         if theirs.name() == "nccl":
@@ -62,6 +70,19 @@ class Messages:
         if self._ranks != world.size():
             raise RuntimeError(f"the backend {theirs.name()} carries pipelines of all ranks alone; use nccl or gloo")
         return theirs
+
+    def _patience(self, backend: Any = None) -> datetime.timedelta:
+        if self._limit is not None:
+            return datetime.timedelta(seconds=self._limit)
+        options = getattr(backend, "options", None)
+        return options._timeout if options is not None else self._store.timeout
+
+    @contextlib.contextmanager
+    def awaiting(self, ranks: Sequence[int] | None = None) -> Iterator[None]:
+        """While it holds, this rank waits for these; None = for all others."""
+        self.awaited = tuple(self.world[rank] for rank in (range(self._ranks) if ranks is None else ranks) if rank != self.rank)
+        yield
+        self.awaited = ()
 
     def _post(self, post: Any, tensors: Sequence[torch.Tensor], peer: int) -> list[dist.Work]:
         if self._coalesced and len(tensors) > 1:
@@ -76,15 +97,19 @@ class Messages:
             return
         carried = [tensor.detach().to(self.wire).contiguous() for tensor in tensors]
         sent = self._sent.setdefault(route, deque())
-        while sent and all(work.is_completed() for work in sent[0][0]):
-            sent.popleft()
-        if len(sent) >= ON_THEIR_WAY:
-            wait(sent.popleft()[0])
-        sent.append((self._post(self._backend.send, carried, to), carried))
+        with self.awaiting([to]):
+            while sent and all(work.is_completed() for work in sent[0][0]):
+                sent.popleft()
+            if len(sent) >= ON_THEIR_WAY:
+                wait(sent.popleft()[0])
+            sent.append((self._post(self._backend.send, carried, to), carried))
+        self._peers[route] = to
 
     def receive(self, forms: Sequence[Form], source: int) -> Arriving:
         tensors = [torch.empty(shape, dtype=dtype, device=self.wire) for dtype, shape in forms]
-        return Arriving(tensors, self._post(self._backend.recv, tensors, source), self.device)
+        with self.awaiting([source]):
+            works = self._post(self._backend.recv, tensors, source)
+        return Arriving(self, tensors, works, [source])
 
     def tell(self, route: Any, thing: Any, to: int) -> None:
         """A thing of Python, for hear() of the other rank."""
@@ -99,15 +124,17 @@ class Messages:
 
     def finish(self) -> None:
         """Waits for all that was sent."""
-        for sent in self._sent.values():
-            while sent:
-                wait(sent.popleft()[0])
+        for route, sent in self._sent.items():
+            with self.awaiting([self._peers[route]]):
+                while sent:
+                    wait(sent.popleft()[0])
 
     def begin_sum(self, tensor: torch.Tensor, op: Any = dist.ReduceOp.SUM) -> Arriving:
         carried = tensor.detach().to(self.wire, copy=True)
         how = dist.AllreduceOptions()
         how.reduceOp = op
-        return Arriving([carried], [self._backend.allreduce([carried], how)], self.device)
+        with self.awaiting():
+            return Arriving(self, [carried], [self._backend.allreduce([carried], how)])
 
     def sum(self, tensor: torch.Tensor, op: Any = dist.ReduceOp.SUM) -> torch.Tensor:
         """Over the ranks."""
@@ -123,7 +150,8 @@ class Messages:
         carried = tensor.detach().to(self.wire, copy=True)
         how = dist.BroadcastOptions()
         how.rootRank = rank
-        return Arriving([carried], [self._backend.broadcast([carried], how)], self.device).wait()[0]
+        with self.awaiting():
+            return Arriving(self, [carried], [self._backend.broadcast([carried], how)]).wait()[0]
 
     def bytes_of(self, forms: Sequence[Form], tensors: Sequence[torch.Tensor] | None, rank: int) -> list[torch.Tensor]:
         """The tensors of that rank, which alone has them, on all; of any type, in one message."""
@@ -138,7 +166,30 @@ class Messages:
         """[rank] A thing of Python of each."""
         self._told += 1
         self._store.set(f"{self._told}/{self.rank}", pickle.dumps(thing))
-        return [pickle.loads(self._store.get(f"{self._told}/{rank}")) for rank in range(self._ranks)]
+        return [self._heard(f"{self._told}/{rank}", rank) for rank in range(self._ranks)]
+
+    def _heard(self, key: str, rank: int) -> Any:
+        """Errors: RuntimeFault of a rank that does not say it in time."""
+        patience, pause = self._patience(getattr(self, "_backend", None)).total_seconds(), 0.001
+        end = time.monotonic() + patience
+        with self.awaiting([rank]):
+            while not self._store.check([key]):
+                if self._store.check(["failed"]):
+                    raise RuntimeFault(f"rank {rank} waits no longer: {self._store.get('failed').decode()}")
+                if time.monotonic() > end:
+                    late = [one for one in range(self._ranks) if not self._store.check([f"{self._told}/{one}"])]
+                    words = "rank" + "s" * (len(late) > 1) + " " + ", ".join(map(str, late))
+                    raise RuntimeFault(f"{words} did not come within {patience:g} s: died or stalled before{' Pipeline()' if self._told == 1 else ''}")
+                time.sleep(pause)
+                pause = min(2 * pause, 0.05)
+        return pickle.loads(self._store.get(key))
+
+    def reason(self) -> str:
+        """Of the rank that failed first, if it could say one."""
+        with contextlib.suppress(Exception):
+            if self._store.check(["failed"]):
+                return str(self._store.get("failed").decode())
+        return ""
 
     def abandon(self, reason: str) -> str:
         """After a failure: ends what the others wait for, and gives the reason of the rank that failed first."""
@@ -162,9 +213,10 @@ def wait(works: list[dist.Work]) -> None:
 class Arriving:
     """The tensors of a message or a sum that is under way."""
 
-    def __init__(self, tensors: list[torch.Tensor], works: list[dist.Work], device: torch.device):
-        self._tensors, self._works, self._device = tensors, works, device
+    def __init__(self, messages: Messages, tensors: list[torch.Tensor], works: list[dist.Work], sources: Sequence[int] | None = None):
+        self._messages, self._tensors, self._works, self._sources = messages, tensors, works, sources
 
     def wait(self) -> list[torch.Tensor]:
-        wait(self._works)
-        return [tensor.to(self._device) for tensor in self._tensors]
+        with self._messages.awaiting(self._sources):
+            wait(self._works)
+        return [tensor.to(self._messages.device) for tensor in self._tensors]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import warnings
+import weakref
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,6 +22,7 @@ from ._executor import Action, Executor, actions, slices
 from ._messages import Arriving, Messages
 from ._operators import Moment
 from ._plan import autocast_type
+from ._pulse import Pulse
 from ._slices import Slices
 from ._stages import Program, Stage
 
@@ -141,6 +144,11 @@ class Pipeline:
         self._across: Any = None
         if self.replicas:
             self._across = Messages(dist.get_process_group_ranks(self.replicas), self.device, timeout)
+        self._executor: Any = None
+        me, seen_by = dist.get_rank(), weakref.ref(self)
+        number = dist.distributed_c10d._get_default_store().add(f"pfeife/pulses/{me}", 1)  # the same on all ranks
+        store = dist.PrefixStore(f"pfeife/pulses/{number}", dist.distributed_c10d._get_default_store())
+        self._pulse = Pulse(store, me, range(dist.get_world_size()), lambda: pipe._state() if (pipe := seen_by()) else ("ended", ()))
         self._batches = Batches(self._messages, compare_batches)
         mistake: Exception | None = None
         try:
@@ -443,6 +451,7 @@ class Pipeline:
             given = Given(leaves, self.capture.split(leaves, self.microbatches), lacking)
         except Exception as error:
             mistake = error
+        self._executor.action = "before the first action"
         with self._failing("before the first action"):
             refusal = self._batches.meet(mistake, given.leaves)
         if refusal:
@@ -451,7 +460,6 @@ class Pipeline:
 
     def _run(self, row: list[Action], given: Given, training: bool, after: Any) -> torch.Tensor:
         leaves, micro, lacking = given
-        self._executor.action = "before the first action"
         with self._failing(lambda: str(self._executor.action)):
             self._filled()
             counts = self._counts(leaves, micro, by_samples=bool(lacking))
@@ -460,11 +468,15 @@ class Pipeline:
             torch.clear_autocast_cache()  # casts of weights that change
             if self._executor.returned is not None:
                 self._executor.action = "behind the last action"
-                return self._returned(self._executor.returned, micro, counts, lacking)
+                made = self._returned(self._executor.returned, micro, counts, lacking)
+                self._executor.action = "between steps"
+                return made
             if self._loss_type is None:
                 self._loss_type = self._messages.all(loss.dtype)[self._rank_of[self.program.loss_stage]]
             loss = self._messages.sum(loss.to(self._loss_type))
-            return self._across.sum(loss) if self.replicas else loss
+            loss = self._across.sum(loss) if self.replicas else loss
+        self._executor.action = "between steps"
+        return loss
 
     def _filled(self) -> None:
         """Refuses to compute with what was made on meta and never got values."""
@@ -534,13 +546,32 @@ class Pipeline:
         try:
             yield
         except Exception as error:
-            own = f"rank {self.rank}, {what if isinstance(what, str) else what()}: {type(error).__name__}: {error}"
+            own = self._told_of(what if isinstance(what, str) else what(), error)
             first = self._messages.abandon(own)
             for holders in {holders for _, holders in self._ties} | {self._across} - {None}:
                 holders.abandon(own)
             self._failed = first if first == own else f"{first}\n  after it: {own}"
             kind = type(error) if isinstance(error, ConfigError) else RuntimeFault
             raise kind(self._failed) from error.with_traceback(None)
+
+    def _told_of(self, action: str, error: Exception) -> str:
+        """What a failure says, of the rank that is at fault: this one, or one for which it waited."""
+        text = f"{type(error).__name__}: {error}"
+        awaited = self._state()[1]
+        if not awaited or self._messages.reason():
+            return f"rank {self.rank}, {action}: {text}"
+        if len(awaited) == 1 and re.search("[Cc]onnection|[Bb]roken pipe", text):
+            found = [(awaited[0], "closed its connection without a word: it died, or its program ended")]
+        else:
+            found = self._pulse.culprits(awaited) or [(rank, "did not answer") for rank in awaited]
+        members = self._messages.world
+        named = (f"rank {members.index(rank) if rank in members else f'{rank} of the world'} {words}" for rank, words in found)
+        return f"{'; '.join(named)}. Rank {self.rank} waited in vain, {action}: {text}"
+
+    def _state(self) -> tuple[str, tuple[int, ...]]:
+        """What this rank does, and for which ranks of the world it waits."""
+        every = [self._messages, *(holders for _, holders in self._ties), *([self._across] if self._across else [])]
+        return str(getattr(self._executor, "action", "in Pipeline()")), next((one.awaited for one in every if one.awaited), ())
 
     # What training needs besides.
 

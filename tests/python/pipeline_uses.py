@@ -606,7 +606,7 @@ def refused(context):
     says("plans", ["another graph or plan"], lambda: Pipeline(made("skips"), others if context.rank == 1 else plan))
     says("scaler", ["ShardedGradScaler"], lambda: Pipeline(made("skips"), plan, scaler=torch.amp.GradScaler("cpu")))
     # A rank whose forward fails, one that stalls: the others hear of it.
-    for name, timeout, words in (("raises", 40, ["rank 1", "no such thing"]), ("stalls", 3, ["imed out"])):
+    for name, timeout, words in (("raises", 40, ["rank 1, 1F0", "no such thing"]), ("stalls", 3, ["rank 1 ", "imed out"])):
         pipe = Pipeline(made("skips"), plan, timeout=timeout)
         pipe.step(*batch_of("skips", 4 * context.ranks, 0))
         if context.rank == 1:
@@ -822,11 +822,18 @@ def dies(context):
     pipe.step(*batch_of("skips", 4 * context.ranks, 0))
     if context.rank == context.ranks - 1:
         return "dies"
+    found = {"step": 1.0}
     try:
         pipe.step(*batch_of("skips", 4 * context.ranks, 0))
     except pfeife.RuntimeFault as error:
-        return {"said": 0.0 if "rank" in str(error) and "onnection" in str(error) else str(error)}
-    return {"said": 1.0}
+        dead = f"rank {context.ranks - 1} "
+        found["step"] = 0.0 if str(error).startswith(dead) and "onnection" in str(error) else str(error)
+    try:
+        Pipeline(context.captures["skips"].of(made("skips")), context.plan("skips", "1f1b"), timeout=2)
+        found["new"] = 1.0
+    except pfeife.RuntimeFault as error:
+        found["new"] = 0.0 if f"{dead}did not come within 2 s: died or stalled before Pipeline()" in str(error) else str(error)
+    return found
 
 
 def slices_of_other_lengths(context):

@@ -1,0 +1,74 @@
+"""Which rank keeps the others waiting: each says every second what it does and for whom it waits, and who waits in vain follows
+these words to a rank that waits for nobody, or says nothing any more."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+PERIOD = 1.0  # seconds
+
+
+class Said(NamedTuple):
+    """number: of what a rank said. action: what it does. awaited: ranks that it waits for."""
+
+    number: int
+    action: str
+    awaited: tuple[int, ...]
+
+
+class Pulse:
+    """Of a rank of the world. store: of all of them. ranks: that may keep this one waiting. state: gives action and awaited ranks."""
+
+    def __init__(self, store: Any, rank: int, ranks: Iterable[int], state: Callable[[], tuple[str, tuple[int, ...]]]):
+        self._store, self._rank, self._ranks = store.clone(), rank, list(ranks)
+        ended = threading.Event()
+        beats = threading.Thread(target=_beat, args=(store.clone(), rank, state, ended), daemon=True, name="pfeife pulse")
+        beats.start()
+        weakref.finalize(self, _end, ended, beats)
+
+    def culprits(self, awaited: Iterable[int]) -> list[tuple[int, str]]:
+        """(rank, what is to be said of it) of those for which, in the end, the awaited ones wait. Takes some seconds."""
+        before = {rank: self._said(rank) for rank in self._ranks}
+        time.sleep(2.5 * PERIOD)
+        found, seen, waiting = [], {self._rank}, list(awaited)
+        while waiting:
+            rank = waiting.pop()
+            if rank in seen:
+                continue
+            seen.add(rank)
+            said = self._said(rank)
+            if said is None or before.get(rank) is not None and said.number == before[rank].number:  # type: ignore[union-attr]
+                found.append((rank, "does not answer: it died, or is stopped"))
+            elif said.awaited:
+                waiting += said.awaited
+            else:
+                found.append((rank, f"keeps the others waiting ({said.action})"))
+        return sorted(found)
+
+    def _said(self, rank: int) -> Said | None:
+        with contextlib.suppress(Exception):  # of a store whose host died
+            if self._store.check([str(rank)]):
+                return Said(*pickle.loads(self._store.get(str(rank))))
+        return None
+
+
+def _beat(store: Any, rank: int, state: Callable[[], tuple[str, tuple[int, ...]]], ended: threading.Event) -> None:
+    number = 0
+    with contextlib.suppress(Exception):  # of a store whose host ended
+        while not ended.is_set():
+            store.set(str(rank), pickle.dumps((number, *state())))
+            number += 1
+            ended.wait(PERIOD)
+
+
+def _end(ended: threading.Event, beats: threading.Thread) -> None:
+    """At the end of the process, too: a thread that then came back from the store would end it badly."""
+    ended.set()
+    if beats is not threading.current_thread():
+        beats.join(timeout=2 * PERIOD)
