@@ -8,6 +8,7 @@
 #include "planner/search/joint/given_cuts.h"
 #include "planner/search/joint/if_needed.h"
 #include "planner/search/joint/joint_search.h"
+#include "planner/search/joint/least_segments.h"
 #include "planner/search/joint/side_by_side.h"
 #include "planner/search/joint/sliced_schedules.h"
 #include "planner/search/price/hidden_collectives.h"
@@ -42,6 +43,7 @@ Answer search(const Problem& given_problem, const SearchOptions& options) {
     plain.recompute_except_last = false;
     return search(plain, options);
   }
+  if (auto nothing_fits = below_least_segments(problem)) return *std::move(nothing_fits);
   if (has_slices(problem)) return search_with_slices(problem, settled, search);
   if (hides_collectives(problem)) {
     Answer outcome = search_side_by_side(problem, settled, search);

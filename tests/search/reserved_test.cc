@@ -139,5 +139,96 @@ TEST(ReservedMemory, ExpandableSegmentsAreNamedWhereTheyLetSomethingFit) {
   EXPECT_GT(does_not, 3);
 }
 
+// What is said of all plans holds of each: every plan of small problems is replayed.
+TEST(ReservedMemory, NoReplayedPlanReservesLessThanTheLeastSegments) {
+  std::mt19937 random(5);
+  int plans = 0, tight = 0;
+  for (int round = 0; round < 120; ++round) {
+    Instance instance = random_instance(random, 3);
+    std::erase_if(instance.schedules,
+                  [](const ScheduleSpec& spec) { return family(spec.family).built_for_costs; });
+    if (round % 2 == 0) instance.layers = scaled(std::move(instance.layers));
+    const Problem problem = instance.problem();
+    const AllocatorSettings settings{
+        .expandable_segments = random() % 3 == 0,
+        .max_split_size = random() % 2 ? std::optional(64 * kMiB) : std::nullopt,
+        .roundup_power2_divisions = random() % 2 ? 4 : 1};
+    const LeastReserved least = least_reserved(problem.layers, settings);
+    for (const ScheduleSpec& spec : problem.schedules) {
+      const Placement placement = placement_for(spec);
+      for_each_partition(problem.layers, spec.stages(), [&](const Partition& partition) {
+        if (random() % 2 > 0) return;
+        Plan plan;
+        plan.partition = partition, plan.placement = placement;
+        if (random() % 2 == 0) plan.recomputed.stages.assign(spec.stages(), true);
+        const Prices prices = evaluate(problem.layers, problem.cluster, generate(spec), placement,
+                                       partition, MemoryRule::Lifetimes, plan.recomputed);
+        plan.schedule = prices.lowered, plan.peak_memory = prices.peak_memory;
+        const std::vector<Bytes> reserved = reserved_memory(plan, problem.layers, settings);
+        EXPECT_GE(std::ranges::min(reserved), least.of_each) << round;
+        EXPECT_GE(std::ranges::max(reserved), least.of_fullest) << round;
+        tight += std::ranges::min(reserved) == least.of_each;
+        ++plans;
+      });
+    }
+  }
+  EXPECT_GT(plans, 500);
+  EXPECT_GT(tight, 50);
+}
+
+TEST(ReservedMemory, LessThanTheLeastSegmentIsRefusedBeforeASearch) {
+  std::mt19937 random(11);
+  int refused = 0;
+  for (int round = 0; round < 20; ++round) {
+    Instance instance = random_instance(random, 3);  // of bytes: a segment of 2 MiB a rank
+    for (Bytes& limit : instance.memory_limit) limit = 2 * kMiB - Bytes{1};
+    instance.schedules.push_back({.family = "zb_greedy",
+                                  .ranks = instance.memory_limit.size(),
+                                  .microbatches = instance.schedules.front().microbatches});
+    Problem problem = instance.problem();
+    problem.allocator = AllocatorSettings{};
+    const Answer answer = search(problem, {.iterations = 30});
+    ASSERT_TRUE(answer.plans.empty() && answer.infeasible) << round;
+    if (answer.candidates > 0) continue;  // some schedule has no cuts: the search says so
+    EXPECT_TRUE(answer.infeasible->proven);
+    EXPECT_EQ(answer.infeasible->needed, 2 * kMiB);
+    EXPECT_EQ(answer.rejected.size(), problem.schedules.size());
+    ++refused;
+    for (Bytes& limit : problem.memory_limit) limit += Bytes{1};
+    EXPECT_FALSE(search(problem, {.iterations = 30}).plans.empty()) << round;
+  }
+  EXPECT_GT(refused, 10);
+}
+
+// All but the last layer take two halves of 20 MiB segments while they run, and all but the first
+// rank have 4 MiB: what is allocated fits with all cuts, and what is reserved with none.
+TEST(ReservedMemory, CutsThatReserveTooMuchCountAsEffort) {
+  const std::size_t count = 24, ranks = 6;
+  Layers layers{.name = "halves", .digest = std::string(64, '0')};
+  for (std::size_t l = 0; l < count; ++l) {
+    Layer layer{.name = "l" + std::to_string(l)};
+    layer.times = {{Nanoseconds{1000 + static_cast<std::int64_t>(l % 5) * 100}, Nanoseconds{1000},
+                    Nanoseconds{1000}, Nanoseconds{0}}};
+    layer.saved = Bytes{1024};
+    if (l + 1 < count)
+      layer.temporary.forward = layer.temporary.backward = Bytes{kMiB.value / 2 * 5};
+    layers.layers.push_back(layer);
+    if (l > 0)
+      layers.values.push_back({"v", LayerId{l - 1}, {LayerId{l}}, Bytes{1024}, Bytes{1024}});
+  }
+  layers.storages.push_back({Bytes{1024}, {LayerId{0}}, {}, std::nullopt});
+  const Cluster cluster = uniform_cluster(ranks, {.memory = kGiB}, {1e12}, Nanoseconds{0});
+  Problem problem{.layers = layers, .cluster = cluster};
+  problem.schedules = {{.family = "1f1b", .ranks = ranks, .microbatches = 8}};
+  for (std::size_t r = 0; r < ranks; ++r) {
+    problem.device_of_rank.emplace_back(static_cast<std::int64_t>(r));
+    problem.memory_limit.push_back(r == 0 ? kGiB : 4 * kMiB);
+  }
+  problem.allocator = AllocatorSettings{};
+  const Answer answer = search(problem, {.iterations = 2});
+  EXPECT_TRUE(answer.plans.empty());
+  EXPECT_LT(answer.candidates, 10000u) << "of 33649 cuts";
+}
+
 }  // namespace
 }  // namespace pfeife

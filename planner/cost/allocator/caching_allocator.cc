@@ -41,6 +41,17 @@ std::int64_t CachingAllocator::rounded(std::int64_t size) const {
   return std::max(kLeastBlock, round_up(size, kLeastBlock));
 }
 
+bool CachingAllocator::is_small(Bytes size) const { return rounded(size.value) <= kSmallRequest; }
+
+Bytes CachingAllocator::least_pool(Bytes size) const {
+  if (size <= Bytes{0}) return Bytes{0};
+  const bool small = is_small(size);
+  const std::int64_t bytes = rounded(size.value);
+  if (small || settings_.expandable_segments) return Bytes{round_up(bytes, page_of(small))};
+  // A segment of 20 MiB, or one of its own, of which a smaller tensor may take a part.
+  return Bytes{std::max(kLeastOwnSegment, round_up(bytes, kSegmentRounding))};
+}
+
 std::size_t CachingAllocator::add_piece(std::int64_t address, std::int64_t size, Pool pool) {
   const Piece piece{.address = address, .size = size, .pool = pool};
   if (unused_.empty()) {

@@ -35,6 +35,11 @@ class CachingAllocator {
   /// torch.cuda.empty_cache().
   void empty_cache();
 
+  /// The least that the pool of a tensor of `size` bytes reserves while it holds that tensor,
+  /// whatever was allocated before.
+  Bytes least_pool(Bytes size) const;
+  bool is_small(Bytes size) const;  ///< from the pool of small tensors
+
   Bytes allocated() const { return allocated_; }  ///< blocks handed out, rounded
   Bytes reserved() const { return reserved_; }    ///< segments, or mapped pages
   Bytes peak_allocated() const { return peak_allocated_; }

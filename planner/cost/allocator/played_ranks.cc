@@ -5,6 +5,7 @@
 #include <memory_resource>
 #include <numeric>
 #include <optional>
+#include <ranges>
 #include <unordered_map>
 
 #include "planner/cost/allocator/caching_allocator.h"
@@ -440,6 +441,16 @@ class PlayedPlan {
   const TensorsOfLayers again_, once_;
 };
 
+/// The two pools of a rank.
+struct LeastPools {
+  Bytes small{0}, large{0};
+
+  void add(const CachingAllocator& allocator, Bytes tensor) {
+    Bytes& pool = allocator.is_small(tensor) ? small : large;
+    pool = std::max(pool, allocator.least_pool(tensor));
+  }
+};
+
 /// Published runs reserve at most 1.43 times what they allocate (arXiv 2507.16274); small ones have
 /// some segments of 20 MiB that are nearly empty.
 bool surely_fits(Bytes allocated, Bytes limit) {
@@ -455,6 +466,38 @@ std::vector<PlayedRank> played_ranks(const Plan& plan, const Layers& layers,
   std::vector<PlayedRank> ranks;
   for (std::size_t r = 0; r < plan.schedule.ranks(); ++r) ranks.push_back(played.play(RankId{r}));
   return ranks;
+}
+
+// A stage ends with a part of the model that no cut divides: its rank has the tensors of that part
+// in any case, and those of its values that later stages read.
+LeastReserved least_reserved(const Layers& layers, const AllocatorSettings& settings) {
+  if (!has_lifetimes(layers)) return {};
+  const CachingAllocator allocator(settings, kCapacity);
+  std::vector<LeastPools> pools;  // [part]
+  std::vector<std::size_t> part_of(layers.size());
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    if (l == 0 || layers.layers[l - 1].no_cut_after.empty()) pools.emplace_back();
+    part_of[l] = pools.size() - 1;
+    const Layer& layer = layers.layers[l];
+    pools.back().add(allocator, layer.saved);
+    pools.back().add(allocator,
+                     Bytes{layer.temporary.forward.value - layer.temporary.forward.value / 2});
+  }
+  for (const LayerParameter& parameter : layers.parameters)
+    for (const LayerId user : parameter.users) {
+      pools[part_of[user.index()]].add(allocator, parameter.bytes);
+      pools[part_of[user.index()]].add(allocator, parameter.gradient);
+    }
+  const auto sums =
+      pools | std::views::transform([](const LeastPools& p) { return p.small + p.large; });
+  LeastReserved least{.of_fullest = std::ranges::max(sums)};
+  for (const LayerValue& value : layers.values) {
+    const std::size_t part = part_of[value.producer.index()];
+    if (!value.consumers.empty() && part_of[value.consumers.back().index()] > part)
+      pools[part].add(allocator, value.bytes);
+  }
+  least.of_each = std::ranges::min(sums);
+  return least;
 }
 
 std::vector<Bytes> reserved_memory(const Plan& plan, const Layers& layers,
@@ -476,7 +519,8 @@ std::vector<Bytes> reserved_memory(const Plan& plan, const Layers& layers,
     if (!limit.empty() && surely_fits(reserved[r], limit[r])) continue;
     if (!played) played.emplace(plan, layers, settings);
     const PlayedRank rank = played->play(RankId{r});
-    reserved[r] += rank.reserved - rank.allocated;
+    // What is allocated there is rounded, and may be more than the plan's bytes.
+    reserved[r] = std::max(rank.reserved, reserved[r] + rank.reserved - rank.allocated);
     if (!limit.empty() && reserved[r] > limit[r]) break;
   }
   return reserved;

@@ -30,11 +30,20 @@ inline bool has_lifetimes(const Layers& layers) {
   return !layers.storages.empty() && layers.mode == Mode::Train;
 }
 
+/// What no plan goes below that keeps to whole microbatches and offloads nothing.
+struct LeastReserved {
+  Bytes of_each{0};     ///< by every rank
+  Bytes of_fullest{0};  ///< by some rank
+};
+
+/// The segments that hold the tensors of single layers; nothing without lifetimes.
+LeastReserved least_reserved(const Layers& layers, const AllocatorSettings& settings);
+
 /// [rank] Most that is reserved: plan.peak_memory and what the played lifetimes have beyond their
-/// allocated bytes; by reserved_factor() without lifetimes, of slices and of plans that offload.
-/// `limit`: [rank];
-/// ranks that allocate so much less that no allocator fills it are not played, nor any behind one
-/// that reserves too much: they need what they allocate. Empty = all are played.
+/// allocated bytes, but no less than the segments of these; by reserved_factor() without lifetimes,
+/// of slices and of plans that offload. `limit`: [rank]; ranks that allocate so much less that no
+/// allocator fills it are not played, nor any behind one that reserves too much: they need what
+/// they allocate. Empty = all are played.
 std::vector<Bytes> reserved_memory(const Plan& plan, const Layers& layers,
                                    const AllocatorSettings& settings,
                                    const std::vector<Bytes>& limit = {});

@@ -16,11 +16,13 @@ constexpr double kLow = 0.1;                 ///< of the way from the lowest bou
 constexpr double kOfLeader = 0.25;           ///< of the time of all trees
 constexpr double kFirstBounds = 2e8;         ///< ns for the first bounds
 constexpr double kBounding = 4e7;            ///< ns for those that follow, per effort
+constexpr double kRound = 2e7;               ///< ns for a part of a tree
 constexpr double kNodeOverhead = 50000;      ///< ns, beside the master and the minima
 
 double spent(const Contender& c) {
   if (!c.proof) return 0;
-  const double search = c.candidates->is_slow() ? c.candidates->work() : 0;
+  const double search =
+      c.candidates->is_slow() ? c.candidates->work() : c.candidates->work_on_reserved();
   return search + c.proof->work() + static_cast<double>(c.proof->nodes()) * kNodeOverhead;
 }
 
@@ -31,7 +33,7 @@ double node_cost(const Contender& c) {
 }
 
 std::size_t nodes_a_round(const Contender& c) {
-  return static_cast<std::size_t>(std::clamp(2e7 / node_cost(c), 1.0, 400.0));
+  return static_cast<std::size_t>(std::clamp(kRound / node_cost(c), 1.0, 400.0));
 }
 
 }  // namespace
@@ -173,7 +175,7 @@ void JointSearch::branch_round(const std::vector<std::size_t>& order) {
     const auto [i, proof] = parts[k];
     if (proof == nullptr) return bound(contenders_[i], target);
     if (proof == contenders_[i].proof.get()) proof->strengthen_root(target);
-    proof->run(nodes[k], target);
+    proof->run(nodes[k], target, kRound);
   });
   parallel_for(order.size(), options_.threads, [&](std::size_t k) {
     Contender& c = contenders_[order[k]];

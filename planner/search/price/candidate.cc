@@ -37,14 +37,22 @@ bool Candidates::is_slow() const {
   return is_large() || fixed == nullptr || fixed->adds_time();
 }
 
+double Candidates::judging() const {
+  const auto* blocks = std::get_if<ChosenBlocks>(&policy_);
+  return 1500.0 * static_cast<double>(program().compute_nodes()) +
+         (blocks ? 1000.0 * static_cast<double>(model().layers().size()) : 0);
+}
+
+double Candidates::work_on_reserved() const {
+  return 2 * static_cast<double>(parts_.judge.counts().reserve_too_much) * judging();
+}
+
 double Candidates::work() const {
   const auto nodes = static_cast<double>(program().compute_nodes());
   const auto* blocks = std::get_if<ChosenBlocks>(&policy_);
-  const double judging =
-      1500.0 * nodes + (blocks ? 1000.0 * static_cast<double>(model().layers().size()) : 0);
   const double choosing = blocks ? static_cast<double>(blocks->chosen()) : 0;
   return static_cast<double>(evaluated()) * (0.4 * nodes + 40.0 * static_cast<double>(stages())) +
-         static_cast<double>(judged()) * judging +
+         static_cast<double>(judged()) * judging() +
          choosing * 3000.0 * static_cast<double>(live().ranks()) +
          static_cast<double>(parts_.memory.weighed()) *
              (20.0 * static_cast<double>(stages()) + 1.5 * static_cast<double>(live().numbers()));
@@ -71,7 +79,7 @@ void Candidates::join(Candidates& copy) {
   if (judged) learn(policy_, copy.policy_);
   parts_.memory.join(copy.parts_.memory, judged);
   parts_.times.add(copy.parts_.times.take_counts());
-  parts_.judge.add_judged(copy.parts_.judge.take_judged());
+  parts_.judge.add(copy.parts_.judge.take_counts());
   if (auto* blocks = std::get_if<ChosenBlocks>(&policy_))
     blocks->add_chosen(std::get<ChosenBlocks>(copy.policy_).take_chosen());
   parts_.found.join(copy.parts_.found);
@@ -79,7 +87,7 @@ void Candidates::join(Candidates& copy) {
 
 void Candidates::follow(const Candidates& original) {
   parts_.times.take_counts();
-  parts_.judge.take_judged();
+  parts_.judge.take_counts();
   if (auto* blocks = std::get_if<ChosenBlocks>(&policy_)) blocks->take_chosen();
   learn(policy_, original.policy_);
   parts_.memory.follow(original.parts_.memory);

@@ -89,12 +89,18 @@ class Candidates {
   std::size_t evaluated() const { return parts_.times.counts().priced; }
   /// About how many ns of one core all calls together have taken: counted, not measured.
   double work() const;
+  /// The same of cuts that were judged in full and refused for what is reserved alone: bounds know
+  /// what is allocated and leave them all to be judged.
+  double work_on_reserved() const;
 
  private:
   Candidates(const CutModel& model, const Problem& problem, const ScheduleSpec& spec,
              const Placement& placement, Schedule compute_only);
+  double judging() const;  ///< ns for cuts that are judged in full
   /// Cuts judged in full, or priced with their skips: both take much longer than all else.
-  std::size_t judged() const { return parts_.judge.judged() + parts_.times.counts().with_skips; }
+  std::size_t judged() const {
+    return parts_.judge.counts().judged + parts_.times.counts().with_skips;
+  }
 
   RecomputePolicy policy_;
   CandidateParts parts_;

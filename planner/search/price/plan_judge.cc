@@ -65,13 +65,16 @@ Prices PlanJudge::in_memory(Prices prices, const Cuts& cuts, const Recomputed& r
     // Bounds and proofs know what is allocated.
     found.note_unsure(static_cast<double>(prices.estimate.count()));
   }
-  if (!fits(needed)) prices.peak_memory = std::move(needed);
+  if (!fits(needed)) {
+    counts_.reserve_too_much += fits(prices.peak_memory);
+    prices.peak_memory = std::move(needed);
+  }
   return prices;
 }
 
 Prices PlanJudge::prices(const Cuts& cuts, const Recomputed& recomputed, const Layers& layers,
                          FoundPlans& found) {
-  ++judged_;
+  ++counts_.judged;
   if (recomputed.blocks.empty() && problem_.memory_rule == MemoryRule::Lifetimes) {
     StageCosts costs = stage_costs_of(cuts, recomputed);
     Schedule lowered = this->lowered(costs);
@@ -88,7 +91,7 @@ Prices PlanJudge::prices(const Cuts& cuts, const Recomputed& recomputed, const L
 
 std::optional<Prices> PlanJudge::fitting(const Cuts& cuts, const Recomputed& recomputed,
                                          FoundPlans& found, std::vector<Bytes>& peak_memory) {
-  ++judged_;
+  ++counts_.judged;
   StageCosts costs = stage_costs_of(cuts, recomputed);
   Schedule lowered = this->lowered(costs);
   peak_memory = pfeife::peak_memory(with_receives_at_need(lowered), costs, placement_);

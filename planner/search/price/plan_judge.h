@@ -42,9 +42,15 @@ class PlanJudge {
     return pfeife::fits(peak_memory, problem_.memory_limit);
   }
 
-  std::size_t judged() const { return judged_; }
-  std::size_t take_judged() { return std::exchange(judged_, 0); }
-  void add_judged(std::size_t count) { judged_ += count; }
+  struct Counts {
+    std::size_t judged = 0;
+    std::size_t reserve_too_much = 0;  ///< of these: what is allocated fits
+  };
+  const Counts& counts() const { return counts_; }
+  Counts take_counts() { return std::exchange(counts_, {}); }
+  void add(const Counts& more) {
+    counts_.judged += more.judged, counts_.reserve_too_much += more.reserve_too_much;
+  }
 
  private:
   Prices in_memory(Prices prices, const Cuts& cuts, const Recomputed& recomputed,
@@ -59,7 +65,7 @@ class PlanJudge {
   Placement placement_;
   std::optional<Schedule> schedule_;                      // empty = follows from spec_
   std::optional<std::pair<Cuts, StageCosts>> collected_;  // of the cuts last judged
-  std::size_t judged_ = 0;
+  Counts counts_;
   /// What a rank allocated, and reserved beside it, that reserved too much: of those the least.
   struct Refused {
     Bytes allocated, more;

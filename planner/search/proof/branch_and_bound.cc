@@ -268,9 +268,11 @@ void BranchAndBound::split(const Node& node) {
   written.certified = std::move(certified), written.children = {left_child, right_child};
 }
 
-void BranchAndBound::run(std::size_t nodes, double target) {
+void BranchAndBound::run(std::size_t nodes, double target, double most) {
   target_ = std::min(target_, target);
+  const double enough = candidates_.work_on_reserved() + most;
   for (std::size_t k = 0; k < nodes && !open_.empty(); ++k) {
+    if (candidates_.work_on_reserved() >= enough) break;
     if (open_.front().bound >= this->target()) {
       closed_bound_ = std::min(closed_bound_, this->target());
       open_.clear();

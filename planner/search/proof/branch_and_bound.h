@@ -5,6 +5,7 @@
 // it are candidates, their longest path joins the master. Best bound first.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -33,8 +34,8 @@ class BranchAndBound {
   /// mixture of cuts (CutMixture), with which all nodes begin. Does nothing where stages are many.
   void strengthen_root(double target);
   /// Handles up to `nodes` open nodes with cuts faster than `target` in view; stops when there is
-  /// none.
-  void run(std::size_t nodes, double target);
+  /// none, or when `most` ns were spent on cuts that reserve too much.
+  void run(std::size_t nodes, double target, double most = std::numeric_limits<double>::infinity());
 
   /// Deals the open nodes to at most so many parts, which may run() at once and know nothing of
   /// each other: fewer if there are few nodes. The first is this one. Until join() only run() may

@@ -1,0 +1,42 @@
+#include "planner/search/joint/least_segments.h"
+
+#include <algorithm>
+
+#include "planner/cost/allocator/played_ranks.h"
+#include "planner/schedules/families.h"
+#include "planner/search/cuts/min_max.h"
+#include "planner/search/price/lack.h"
+
+namespace pfeife {
+
+std::optional<Answer> below_least_segments(const Problem& problem) {
+  const auto sliced = [](const ScheduleSpec& spec) { return spec.slices > 1; };
+  if (!problem.allocator || problem.memory_rule != MemoryRule::Lifetimes ||
+      std::ranges::any_of(problem.schedules, sliced))
+    return std::nullopt;
+  const LeastReserved least = least_reserved(problem.layers, *problem.allocator);
+  const auto smallest = std::ranges::min_element(problem.memory_limit);
+  const auto largest = std::ranges::max_element(problem.memory_limit);
+  const bool each = *smallest < least.of_each;
+  if (!each && *largest >= least.of_fullest) return std::nullopt;
+  const auto at = each ? smallest : largest;
+  Answer answer;
+  answer.recompute = problem.recompute;
+  for (const ScheduleSpec& spec : problem.schedules) {
+    const Placement placement = placement_for(spec, problem.device_of_rank);
+    std::optional<Partition> cuts = problem.cuts;
+    if (!cuts) cuts = equal_time_cuts(problem.layers, placement, problem.cluster);
+    if (!cuts || cuts->stages() != spec.stages()) return std::nullopt;  // the search says why
+    const Infeasible lack{RankId{static_cast<std::size_t>(at - problem.memory_limit.begin())},
+                          each ? least.of_each : least.of_fullest,
+                          *at,
+                          spec,
+                          *std::move(cuts),
+                          true};
+    answer.rejected.push_back({spec, lacks(lack)});
+    note_closest(lack, answer.infeasible);
+  }
+  return answer;
+}
+
+}  // namespace pfeife
