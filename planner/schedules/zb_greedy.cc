@@ -113,26 +113,31 @@ class Finder {
   std::vector<TimedOrder> fitting_, too_full_;
 };
 
-/// Repeated building blocks within the memory, where ZB-V is not; they take as long as `rules` of
-/// the grid.
-std::vector<Order> repeated_blocks(const OrderModel& model, const Placement& placement,
-                                   std::size_t rules) {
+ScheduleSpec on_a_v(const OrderModel& model, const char* family) {
+  return {.family = family,
+          .ranks = model.ranks,
+          .microbatches = model.microbatches,
+          .stages_per_rank = model.stages / model.ranks};
+}
+
+/// Repeated building blocks within the memory: V-Min and V-Half as they are, and all with their
+/// gaps filled. They take about as long as `rules` of the grid.
+std::vector<Order> repeated_blocks(const OrderModel& model, std::size_t rules) {
   constexpr std::size_t kRulesABlock = 5;
-  const std::size_t most = std::max<std::size_t>(1, rules / kRulesABlock);
   std::vector<Order> orders;
-  const ScheduleSpec spec{.family = "zbv",
-                          .ranks = model.ranks,
-                          .microbatches = model.microbatches,
-                          .stages_per_rank = model.stages / model.ranks};
-  if (model.slices > 1 || exactly_two_stages(spec) ||
-      placement.rank_of_stage != folded(spec).rank_of_stage ||
-      fits_all(model, *order_of(generate(spec))))
-    return orders;
+  for (const char* name : {"v_min", "v_half"}) {
+    Order order = *order_of(generate(on_a_v(model, name)));
+    if (!fits_all(model, order)) continue;
+    orders.push_back(backfilled(model, order).order);
+    orders.push_back(std::move(order));
+  }
+  std::size_t left = rules / kRulesABlock;
   for (const BuildingBlock& block : building_blocks(model.ranks)) {
-    if (orders.size() == most) break;
-    if (auto order = block.repeated(model.ranks, model.microbatches);
-        order && fits_all(model, *order))
-      orders.push_back(backfilled(model, *std::move(order)).order);
+    if (left == 0) break;
+    auto order = block.repeated(model.ranks, model.microbatches);
+    if (!order || !fits_all(model, *order)) continue;
+    orders.push_back(backfilled(model, *std::move(order)).order);
+    --left;
   }
   return orders;
 }
@@ -176,8 +181,16 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
     if (auto order = list_order(model, list_rules, finder.enough())) finder.add(*std::move(order));
   for (Order& order : orders_in_closed_form(placement, microbatches, model.slices))
     finder.add(std::move(order));
-  for (Order& order : repeated_blocks(model, placement, most)) finder.add(std::move(order));
+  if (wants_blocks(model, placement))
+    for (Order& order : repeated_blocks(model, most)) finder.add(std::move(order));
   return finder.best();
+}
+
+bool wants_blocks(const OrderModel& model, const Placement& placement) {
+  const ScheduleSpec zbv = on_a_v(model, "zbv");
+  return model.slices == 1 && !exactly_two_stages(zbv) &&
+         placement.rank_of_stage == folded(zbv).rank_of_stage &&
+         !fits_all(model, *order_of(generate(zbv)));
 }
 
 std::vector<Order> orders_in_closed_form(const Placement& placement, std::size_t microbatches,

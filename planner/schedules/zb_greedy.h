@@ -33,6 +33,10 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
 std::vector<Order> orders_in_closed_form(const Placement& placement, std::size_t microbatches,
                                          std::size_t slices);
 
+/// Two stages a rank in the shape of a V, whole microbatches, and ZB-V is not within the memory:
+/// zero_bubble_order then tries repeated building blocks, too.
+bool wants_blocks(const OrderModel& model, const Placement& placement);
+
 /// The grid's rules for so many stages a rank, and the order that one of them gives: a small part
 /// of what zero_bubble_order tries. Within the room as there; nullopt if it surely takes more than
 /// `enough` (ns).

@@ -2,9 +2,12 @@
 // against one built for each of all cuts.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <limits>
 
+#include "planner/cost/estimate/evaluate.h"
 #include "planner/cost/stages/stage_costs.h"
+#include "planner/schedules/families.h"
 #include "planner/search/cuts/min_max.h"
 #include "planner/search/orders/built_orders.h"
 #include "tests/proofs/one_by_one.h"
@@ -96,6 +99,86 @@ TEST(TightOrders, AreOnAverageAsFastAsTheBestOfOneBuiltForEachOfAllCuts) {
   }
   EXPECT_GT(compared, rounds / 2);
   EXPECT_LE(ratios / compared, 1);
+}
+
+/// Equal layers, one a stage of a V: 1 MiB from F to I, and half of it from I to W.
+Layers equal_layers(std::size_t count, std::array<std::int64_t, 3> ms) {
+  Layers layers{.name = "equal", .digest = std::string(64, '0')};
+  for (std::size_t l = 0; l < count; ++l) {
+    Layer layer{.name = "l" + std::to_string(l)};
+    layer.times = {{Nanoseconds{1'000'000 * ms[0]}, Nanoseconds{1'000'000 * ms[1]},
+                    Nanoseconds{1'000'000 * ms[2]}, Nanoseconds{0}}};
+    layer.saved = kMiB, layer.weight_saved = Bytes{kMiB.value / 2};
+    layers.layers.push_back(layer);
+    if (l > 0) layers.values.push_back({"v", LayerId{l - 1}, {LayerId{l}}, Bytes{0}, Bytes{0}});
+  }
+  return layers;
+}
+
+struct PublishedStep {
+  std::size_t ranks, microbatches;
+  std::array<std::int64_t, 3> ms;  // F, I, W
+  std::int64_t transfer_ms, memory_kib, step_ms;
+};
+
+// V-Min, V-Half and ZB-V of the authors' generators (sail-sg/zero-bubble, zbv_greedy.py and zbv.py,
+// commit 3fd87fd1), at the memory that their rows need by the planner's own rule.
+TEST(TightOrders, AreNoSlowerThanPublishedOnesAtTheSameMemory) {
+  const std::vector<PublishedStep> published{
+      {4, 12, {10, 10, 10}, 0, 4616, 830},  {8, 16, {10, 10, 10}, 0, 10760, 1130},
+      {8, 16, {14, 16, 9}, 1, 10760, 1617}, {4, 8, {10, 10, 10}, 0, 4616, 590},
+      {4, 12, {14, 16, 9}, 1, 6664, 1067},  {4, 12, {14, 16, 9}, 1, 4616, 1361},
+      {4, 12, {14, 16, 9}, 1, 8712, 997},
+  };
+  for (const PublishedStep& step : published) {
+    const Layers layers = equal_layers(2 * step.ranks, step.ms);
+    const Cluster cluster = uniform_cluster(step.ranks, {.memory = kGiB}, {1e12},
+                                            Nanoseconds{1'000'000 * step.transfer_ms});
+    Problem problem{.layers = layers, .cluster = cluster};
+    problem.schedules = {{.family = "zbv_greedy",
+                          .ranks = step.ranks,
+                          .microbatches = step.microbatches,
+                          .stages_per_rank = 2}};
+    for (std::size_t r = 0; r < step.ranks; ++r)
+      problem.device_of_rank.emplace_back(static_cast<std::int64_t>(r));
+    problem.memory_limit.assign(step.ranks, Bytes{1024 * step.memory_kib});
+    for (const bool given : {true, false}) {
+      if (!given) problem.cuts.reset();
+      if (given)
+        problem.cuts = *equal_time_cuts(layers, placement_for(problem.schedules.front()), cluster);
+      const Answer answer = search(problem, {.iterations = 300});
+      ASSERT_FALSE(answer.plans.empty()) << step.step_ms;
+      EXPECT_LE(answer.plans.front().estimate, Nanoseconds{1'000'000 * step.step_ms}) << given;
+      EXPECT_TRUE(fits(answer.plans.front().peak_memory, problem.memory_limit));
+    }
+  }
+}
+
+// The families' own rows say how much memory there is: never slower than these, whatever is asked.
+TEST(TightOrders, AreNoSlowerThanVMinAndVHalfAtTheirMemory) {
+  for (std::size_t ranks = 2; ranks <= 8; ++ranks)
+    for (const std::size_t rounds : {1, 2, 4})
+      for (const char* family : {"v_min", "v_half"}) {
+        const std::size_t microbatches = rounds * ranks;
+        const Layers layers = equal_layers(2 * ranks, {14, 16, 9});
+        const Cluster cluster =
+            uniform_cluster(ranks, {.memory = kGiB}, {1e12}, Nanoseconds{1'000'000});
+        Problem problem{.layers = layers, .cluster = cluster};
+        ScheduleSpec spec{
+            .family = family, .ranks = ranks, .microbatches = microbatches, .stages_per_rank = 2};
+        const Placement placement = placement_for(spec);
+        problem.cuts = *equal_time_cuts(layers, placement, cluster);
+        const Prices prices = evaluate(layers, cluster, generate(spec), placement, *problem.cuts);
+        for (std::size_t r = 0; r < ranks; ++r)
+          problem.device_of_rank.emplace_back(static_cast<std::int64_t>(r));
+        problem.memory_limit = prices.peak_memory;
+        spec.family = "zbv_greedy";
+        problem.schedules = {spec};
+        const Answer answer = search(problem, {.iterations = 10});
+        ASSERT_FALSE(answer.plans.empty()) << family << " " << ranks << " " << microbatches;
+        EXPECT_LE(answer.plans.front().estimate, prices.estimate)
+            << family << " " << ranks << " " << microbatches;
+      }
 }
 
 }  // namespace

@@ -99,12 +99,31 @@ std::unique_ptr<Candidates> OrderBuilder::judged(const Cuts& cuts, Schedule orde
   return candidates;
 }
 
+/// The faster of V-Min and V-Half by the exact memory rule, of which rooms know only a part.
+/// nullptr on another placement.
+std::unique_ptr<Candidates> OrderBuilder::repeated_block(const Cuts& cuts) const {
+  std::unique_ptr<Candidates> best;
+  for (const Family& known : families()) {
+    ScheduleSpec spec = spec_;
+    spec.family = known.name;
+    if (!known.only_by_name || refusal(spec) ||
+        placement_for(spec).rank_of_stage != placement_.rank_of_stage)
+      continue;
+    auto found = judged(cuts, generate(spec));
+    if (!best || better(*found, *best)) best = std::move(found);
+  }
+  return best;
+}
+
 /// The order for stages that are recomputed or not, and which ranks that makes too full.
 std::unique_ptr<Candidates> OrderBuilder::build_for(const Cuts& cuts,
                                                     const std::vector<bool>& recompute,
                                                     std::vector<bool>& full) const {
   const StageCosts costs = this->costs(cuts, again(recompute, problem_));
   std::vector<Bytes> room = rooms(costs);
+  const OrderModel model(costs, placement_, spec_.microbatches, room);
+  std::unique_ptr<Candidates> block =
+      wants_blocks(model, placement_) ? repeated_block(cuts) : nullptr;
   for (std::size_t attempt = 1;; ++attempt) {
     OrderMemo::Key key{cuts, recompute, {}, options_.rules, options_.moves};
     for (const Bytes bytes : room) key.room.push_back(bytes.value);
@@ -112,6 +131,7 @@ std::unique_ptr<Candidates> OrderBuilder::build_for(const Cuts& cuts,
         cuts, schedule_of(memo_.order(key, [&] {
           return zero_bubble_order(costs, placement_, spec_.microbatches, room, options_).order;
         })));
+    if (block && block->best() && better(*block, *candidates)) candidates = std::move(block);
     const bool done = candidates->best() && !is_chosen(problem_.recompute);
     if (done || attempt == kFits) return candidates;
     const Choice choice{spec_, model_.partition(cuts), placement_, again(recompute, problem_)};

@@ -40,6 +40,7 @@ class OrderBuilder {
 
  private:
   double load(const Cuts& cuts, const std::vector<bool>& recompute) const;
+  std::unique_ptr<Candidates> repeated_block(const Cuts& cuts) const;
   std::unique_ptr<Candidates> build_for(const Cuts& cuts, const std::vector<bool>& recompute,
                                         std::vector<bool>& full) const;
 
