@@ -368,7 +368,7 @@ std::optional<CoveringBound> bound_of(const Planned& planned, std::size_t contes
   if (planned.evaluated->answer.bound)
     return covering_bound(*planned.evaluated, evaluation_of(planned, contestant));
   if (!planned.bound || contestant > 0) return std::nullopt;
-  return CoveringBound{planned.bound->time, class_name(*planned.bound)};  // as its file says
+  return CoveringBound{planned.bound->time, class_name(*planned.bound, false)};  // as its file says
 }
 
 std::string covered_text(const Planned& planned, std::size_t contestant) {

@@ -25,11 +25,15 @@ addEventListener("load", async () => {
     // A plan that lies where the bound's figure stands drives it away.
     const few = PLANS.filter(plan => plan.number === 0 && plan.time), apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
     const most = Math.max(...few.map(plan => plan.memory)), crowded = document.body.appendChild(document.createElement("div"));
-    drawScatter(crowded, [...few, {...few[0], memory: 0.98 * most, time: 1.004 * boundOf(few[0].case)}], {...state, x: "memory", y: "time"}, instrument.hooks);
+    drawScatter(crowded, [...few, {...few[0], memory: 0.98 * most, time: 1.004 * boundOf(few[0])}], {...state, x: "memory", y: "time"}, instrument.hooks);
     for (const label of crowded.querySelectorAll(".limit"))
       for (const mark of crowded.querySelectorAll(".point > path:nth-of-type(2)"))
         check(apart(mark.getBoundingClientRect(), label.getBoundingClientRect()), `a mark lies on "${label.textContent}"`);
-    check(/bound/.test(crowded.textContent), "the bound is drawn");
+    check(/bound of \w/.test(crowded.textContent), "the bound is drawn, with its class");
+    // A bound ends before a plan that it does not cover.
+    drawScatter(crowded, [...few, {...few[0], id: "other", memory: 1.5 * most, bound: undefined}], {...state, x: "memory", y: "time"}, instrument.hooks);
+    const other = crowded.querySelector("[data-plan=other]").getBoundingClientRect(), bounds = [...crowded.querySelectorAll("line.bound")];
+    check(bounds.length > 0 && bounds.every(line => line.getBoundingClientRect().right <= other.left), "a bound goes through a plan of another class");
     crowded.remove();
     const area = document.querySelector(".scatter .brush"), box = area.getBoundingClientRect();
     const drag = (target, from, to, more = {}) => {

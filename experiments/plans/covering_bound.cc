@@ -159,9 +159,9 @@ const ScheduleSpec* listed_as(const ScheduleSpec& spec, std::span<const Schedule
   return nullptr;
 }
 
-std::string class_name(const Bound& bound) {
+std::string class_name(const Bound& bound, bool any_order) {
   return class_name(std::set<ScheduleSpec>(bound.schedules.begin(), bound.schedules.end())) +
-         (bound.given_cuts ? " with the given cuts" : "");
+         (any_order ? " in any order" : "") + (bound.given_cuts ? " with the given cuts" : "");
 }
 
 std::optional<Bound> bound_for(const EvaluatedCase& evaluated, const Evaluation& plan) {
@@ -173,9 +173,10 @@ std::optional<CoveringBound> covering_bound(const EvaluatedCase& evaluated,
                                             const Evaluation& plan) {
   std::optional<ClassOfPlan> found = class_of(evaluated, plan);
   if (!found) return std::nullopt;
+  const bool any_order = !found->any_order.empty() && !evaluated.answer.uncertified.in_turn;
   found->bound.schedules.insert(found->bound.schedules.end(), found->any_order.begin(),
                                 found->any_order.end());
-  return CoveringBound{found->bound.time, class_name(found->bound)};
+  return CoveringBound{found->bound.time, class_name(found->bound, any_order)};
 }
 
 std::string covered_text(const EvaluatedCase& evaluated, const Evaluation& plan) {

@@ -20,8 +20,10 @@ std::optional<Bound> bound_for(const EvaluatedCase& evaluated, const Evaluation&
 /// What that bound covers, in full; "" = there is none.
 std::string covered_text(const EvaluatedCase& evaluated, const Evaluation& plan);
 
-/// The class of a bound in a few words: its families, and whether its cuts are given.
-std::string class_name(const Bound& bound);
+/// The class of a bound in a few words: its families, whether the actions of those that are built
+/// for costs may have any order (which is then that of other families, too), whether its cuts are
+/// given.
+std::string class_name(const Bound& bound, bool any_order);
 
 /// The schedule among `listed` that is this one, whose knobs may be written otherwise; nullptr:
 /// none.

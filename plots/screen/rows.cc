@@ -18,6 +18,35 @@ std::string head_of(const std::string& path) {
 
 std::string count_text(std::size_t count) { return count > 0 ? std::to_string(count) : ""; }
 
+/// The last `parts` of a path without the extension.
+std::string tail(const std::string& path, std::size_t parts) {
+  std::size_t begin = path.size();
+  for (; parts > 0 && begin != std::string::npos && begin > 0; --parts)
+    begin = path.rfind('/', begin - 1);
+  const std::string name = path.substr(begin == std::string::npos || begin == 0 ? 0 : begin + 1);
+  const std::size_t dot = name.rfind('.'), slash = name.rfind('/');
+  return dot == std::string::npos || (slash != std::string::npos && dot < slash)
+             ? name
+             : name.substr(0, dot);
+}
+
+/// [file] Its name, with as many folders in front as tell it from the others; the whole path where
+/// only the extension does.
+std::vector<std::string> telling_names(const std::vector<std::string>& files) {
+  std::vector<std::string> names;
+  for (const std::string& file : files) {
+    const auto parts = static_cast<std::size_t>(std::ranges::count(file, '/')) + 1;
+    std::string name = file;
+    for (std::size_t k = 1; k <= parts && name == file; ++k)
+      if (std::ranges::none_of(files, [&](const std::string& other) {
+            return other != file && tail(other, k) == tail(file, k);
+          }))
+        name = tail(file, k);
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
 }  // namespace
 
 bool Key::varies() const {
@@ -45,12 +74,14 @@ std::vector<Key> keys_of(const std::vector<CaseRecord>& cases) {
         paths.push_back(swept.key);
         keys.push_back({head_of(swept.key), {}, swept.key == "training.microbatch_size"});
       }
+  std::vector<std::string> models, clusters;
+  for (const CaseRecord& record : cases)
+    models.push_back(record.model), clusters.push_back(record.cluster);
+  keys[2].values = telling_names(models), keys[3].values = telling_names(clusters);
   for (const CaseRecord& record : cases) {
     const ResultRow row = record.plans.empty() ? ResultRow{} : record.plans.front().row;
     keys[0].values.push_back(count_text(row.devices));
     keys[1].values.push_back(count_text(row.microbatches));
-    keys[2].values.push_back(stem(record.model));
-    keys[3].values.push_back(stem(record.cluster));
     for (std::size_t k = 4; k < keys.size(); ++k) {
       const auto swept = std::ranges::find(record.swept, paths[k], &SweptKey::key);
       keys[k].values.push_back(swept == record.swept.end() ? "" : swept->value);

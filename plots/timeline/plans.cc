@@ -147,8 +147,8 @@ void draw_bound(Svg& svg, const TimelineLayout& layout, const CoveringBound& bou
            " class=\"bound\" stroke-width=\"1.4\" stroke-dasharray=\"5 3\"");
   const std::string text =
       "no plan of " + bound.of + " is below " + rounded(rounded_down(bound.time, 4), layout.axis);
-  const double left = std::min(x, layout.plot_right) - 1.06 * text_width(text, 10.5);
-  svg.text(std::max(left, kMargin), top + 9, text, {.size = 10.5});
+  const double right = std::max(std::min(x, layout.plot_right), kMargin + text_width(text, 10.5));
+  svg.text(right, top + 9, text, {.size = 10.5, .anchor = Anchor::End});
 }
 
 void draw_axis(Svg& svg, const TimelineLayout& layout, const TimeScale& scale, double y) {

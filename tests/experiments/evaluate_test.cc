@@ -6,6 +6,7 @@
 
 #include <regex>
 
+#include "experiments/plans/case_record.h"
 #include "experiments/plans/plan_case.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/io/model/layer_table.h"

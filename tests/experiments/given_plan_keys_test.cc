@@ -4,7 +4,7 @@
 
 #include <cctype>
 
-#include "planner/io/plan/schedule_csv.h"
+#include "planner/schedules/families.h"
 #include "tests/experiments/program.h"
 
 namespace pfeife {
@@ -60,8 +60,8 @@ class GivenPlanKeys : public ProgramTest {
     if (outcome_.code == 2) return std::nullopt;
     const std::string planned = "out/devices=2,microbatches=4/planned/";
     Came came{read(planned + "schedule.csv"), "", read(planned + "plan.yaml")};
-    for (const char* column :
-         {"estimate_ms", "peak_memory_bytes", "feasible", "bubble_fraction", "saved_bytes_of_rank"})
+    for (const char* column : {"estimate_ms", "peak_memory_bytes", "feasible", "bubble_fraction",
+                               "saved_bytes_of_rank", "samples_per_s"})
       came.figures += result("out", "planned", column) + " ";
     for (const char* column : {"family", "knobs", "stages_per_rank", "microbatches", "cuts"})
       came.said += result("out", "planned", column) + "\n";
@@ -110,7 +110,9 @@ TEST_F(GivenPlanKeys, AreDoneOrRefusedOrNotShown) {
   for (const char* knob :
        {"prefetch: [1]", "loop_batch: 2", "slices: 2", "slice_lengths: equal_time"})
     changes.push_back(with("family: \"1f1b\"", std::string("family: \"1f1b\"\n  ") + knob));
-  // Every number, but for those of digests.
+  changes.push_back(with("prefetch: [1]", "prefetch: [0]"));
+  // Every number, but for those of digests, and for a prefetch of 2, which is that of 1 here.
+  ASSERT_EQ(generate({"1f1b", 2, 4, 1, {}, {1}}), generate({"1f1b", 2, 4, 1, {}, {2}}));
   for (std::size_t at = 0; at < plan_.size(); ++at) {
     if (std::isdigit(static_cast<unsigned char>(plan_[at])) == 0) continue;
     std::size_t end = at;
@@ -118,8 +120,10 @@ TEST_F(GivenPlanKeys, AreDoneOrRefusedOrNotShown) {
     const std::string word = plan_.substr(at, end - at);
     const bool inside = at > 0 && std::isalnum(static_cast<unsigned char>(plan_[at - 1])) != 0;
     const std::size_t start = at;
+    const bool is_prefetch = plan_.substr(0, start).ends_with("prefetch: [");
     at = end;
-    if (inside || word.size() > 15 || word.find_first_not_of("0123456789") != std::string::npos)
+    if (inside || is_prefetch || word.size() > 15 ||
+        word.find_first_not_of("0123456789") != std::string::npos)
       continue;
     std::string changed = plan_;
     changes.push_back(changed.replace(start, word.size(), std::to_string(std::stoll(word) + 1)));
@@ -153,10 +157,11 @@ TEST_F(GivenPlanKeys, SharesWithoutRoomForCopiesAreRefusedWithTheCure) {
   EXPECT_THAT(outcome_.err, HasSubstr("given/plan.yaml\": stage 1 cannot offload: no microbatch is "
                                       "away from it for as long as both copies take; write 0 for "
                                       "it in `offload`"));
-  EXPECT_FALSE(given(with("family: \"1f1b\"", "family: \"gpipe\"")));
-  EXPECT_THAT(outcome_.err, HasSubstr("its rows are not those of gpipe; correct `schedule` and "
-                                      "`placement`, or give the rows by themselves: plan: "
-                                      "{schedule: ..., cuts: [...]}"));
+  EXPECT_FALSE(given(with("prefetch: [1]", "prefetch: [0]")));
+  EXPECT_THAT(outcome_.err,
+              HasSubstr("its rows are not those of 1f1b, prefetch=0; correct `schedule` and "
+                        "`placement`, or give the rows by themselves: plan: "
+                        "{schedule: ..., cuts: [...]}"));
 }
 
 }  // namespace

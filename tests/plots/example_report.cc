@@ -74,6 +74,7 @@ ReportInput example_report() {
     planned.row.cuts = {101, 203};
     planned.cut_names = {"blocks.9", "blocks.19"};
     planned.row.lower_bound = *planned.row.estimate * 97 / 100;
+    planned.row.bound_class = "looped";
     planned.row.gap = 0.031;
     planned.row.simulate_p95 = *planned.row.simulate + Nanoseconds{9'000'000};
     planned.row.candidates = 12345;

@@ -96,7 +96,7 @@ TEST(Plans, TheBoundGoesThroughPlansOfItsClassAlone) {
   };
   EXPECT_TRUE(crosses(lines[0], 0) && crosses(lines[0], 1) && crosses(lines[1], 3));
   EXPECT_FALSE(crosses(lines[0], 2) || crosses(lines[1], 2));
-  EXPECT_THAT(all_text(root), HasSubstr("no plan of 1f1b and gpipe is below 7.95 ms"));
+  EXPECT_THAT(all_text(root), HasSubstr("no plan of 1f1b and gpipe is below 7.950 ms"));
   EXPECT_THAT(all_text(root), Not(HasSubstr("no plan is below")));
 }
 

@@ -9,6 +9,7 @@
 #include "planner/ir/basics/grid.h"
 #include "plots/screen/columns.h"
 #include "plots/screen/details.h"
+#include "plots/screen/rows.h"
 #include "plots/screen/table.h"
 #include "tests/support/mixed_engines.h"
 
@@ -408,6 +409,24 @@ TEST(ScreenDetails, TheBoundIsRoundedDownAndSaysWhatItCovers) {
             "schedules in all\n");
   record.plans[0].row.simulate_gap = 0.1;
   EXPECT_THAT(below(record), HasSubstr("(gap 10.0 % simulated, 5.0 % estimated) of all"));
+}
+
+// Files of one name in two folders have their folders in front, no more of them than it takes.
+TEST(ScreenTable, FilesOfOneNameAreToldApart) {
+  const auto models = [](const std::vector<std::string>& files) {
+    std::vector<CaseRecord> cases;
+    for (const std::string& file : files) cases.push_back(example()), cases.back().model = file;
+    for (const Key& key : keys_of(cases))
+      if (key.head == "model") return key.values;
+    return std::vector<std::string>{};
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(models({"v1/t.csv", "v2/t.csv"}), (Names{"v1/t", "v2/t"}));
+  EXPECT_EQ(models({"/a/x/t.csv", "/b/x/t.csv", "/b/x/u.csv"}), (Names{"a/x/t", "b/x/t", "u"}));
+  EXPECT_EQ(models({"v1/t.csv", "v1/u.csv"}), (Names{"t", "u"}));
+  EXPECT_EQ(models({"t.csv", "t.pt2"}), (Names{"t.csv", "t.pt2"}));
+  EXPECT_EQ(models({"v1.0/t", "v1.1/t"}), (Names{"v1.0/t", "v1.1/t"}));
+  EXPECT_EQ(models({"v1/t.csv", "v1/t.csv"}), Names{}) << "one model has no column";
 }
 
 // As many decimals as the plan's own time: 0.31826 ms is not below 0.3183, nor 1069547.78 ms below

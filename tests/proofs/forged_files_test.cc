@@ -397,7 +397,8 @@ TEST(ForgedSchedules, AProofIsOfItsScheduleWithAllKnobs) {
 // collectives: whatever is proven of any order of whole microbatches, one after the other, says
 // nothing of them.
 TEST(ForgedSchedules, AProofOfAnyOrderFreesTheOrderAlone) {
-  const std::vector<std::string> freed{"gpipe", "1f1b", "looped", "zb_h1", "zb_h2", "zb1p"};
+  const std::vector<std::string> freed{"gpipe", "1f1b",    "looped",   "zb_h1",   "zb_h2",
+                                       "zb1p",  "seq1f1b", "terapipe", "slimpipe"};  // whole here
   const ScheduleSpec proven{"zb_greedy", 2, 4, 1};
   for (const ScheduleSpec& said : changed_knobs(proven)) {
     const bool expected = std::ranges::find(freed, said.family) != freed.end() && !refusal(said);
