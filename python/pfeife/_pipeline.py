@@ -23,6 +23,7 @@ from ._messages import Arriving, Messages
 from ._operators import Moment
 from ._plan import autocast_type
 from ._pulse import Pulse
+from ._same_graph import adopted, facts_of
 from ._slices import Slices
 from ._stages import Program, Stage
 
@@ -152,25 +153,37 @@ class Pipeline:
         self._batches = Batches(self._messages, compare_batches)
         mistake: Exception | None = None
         try:
+            self._as_rank_0()
             self._photographed = Photographed(self.capture, self.module)
             self._build()
             self._photographed.note()
         except Exception as error:
             mistake = error
-        seen = zlib.crc32(f"{self.capture.program.graph}{plan.schedule.cells}{plan.rank_of_stage}".encode())
-        of_rank = self._messages.all((f"{type(mistake).__name__}: {mistake}" if mistake else "", seen))
+        of_rank = self._messages.all(f"{type(mistake).__name__}: {mistake}" if mistake else "")
         if mistake:
             raise mistake
-        for rank, (said, other) in enumerate(of_rank):
+        for rank, said in enumerate(of_rank):
             if said:
                 raise ConfigError(f"rank {rank}: {said}")
-            if other != of_rank[0][1]:
-                raise ConfigError(f"rank {rank} has another graph or plan than rank 0; all ranks capture and plan the same")
         self._ties = self._tied()
         if self.replicas and self._shard is None:
             for name in self.names:
                 tensor = self.program.tensor(name)
                 tensor.data.copy_(self._across.first(tensor))
+
+    def _as_rank_0(self) -> None:
+        """The same graph and plan on all ranks: those of rank 0, where captures differ in the order of nodes alone."""
+        graph, plan = str(self.capture.program.graph), f"{self.plan.schedule.cells}{self.plan.rank_of_stage}"
+        own = zlib.crc32(graph.encode()), zlib.crc32(plan.encode())
+        of_rank = self._messages.all(own)
+        if all(one == of_rank[0] for one in of_rank):
+            return
+        if all(one[0] == of_rank[0][0] for one in of_rank):
+            other = next(rank for rank, one in enumerate(of_rank) if one != of_rank[0])
+            raise ConfigError(f"rank {other} has another graph or plan than rank 0; all ranks capture and plan the same")
+        facts = self._messages.all(None if self.rank else facts_of(self.plan, self.capture.program))[0]
+        if own[0] != of_rank[0][0]:
+            self.plan = adopted(facts, self.plan, self.capture, self.rank)
 
     def _build(self) -> None:
         plan, cells = self.plan, self.plan.schedule.cells

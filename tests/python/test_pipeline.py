@@ -86,6 +86,70 @@ def test_the_readmes_lines_train_as_they_stand(tmp_path):
     assert (tmp_path / "saved" / ".metadata").exists()
 
 
+WALKS = """
+import copy, os, sys, torch, torch.distributed as dist, pfeife
+from torch import nn
+class Net(nn.Module):
+    kinds = ["sliding", "full", "local", "global"]
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(8))
+        self.sizes = {"sliding": 1.0, "full": 2.0, "local": 3.0, "global": 4.0}
+        self.odd = len(sys.argv) > 1 and os.environ["RANK"] == "1"
+    def forward(self, x):
+        for layer in self.layers:
+            parts = {}
+            for kind in set(self.kinds):
+                size = layer(x) * torch.tensor(self.sizes[kind], dtype=x.dtype)
+                parts[kind] = torch.cos(size) if kind == "full" else torch.sin(size).exp()
+            for kind in self.kinds:
+                x = torch.tanh(x + parts[kind])
+        return (x.sin() if self.odd else x).pow(2).mean()
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+model, x = Net().double(), torch.randn(8, 8, dtype=torch.float64)
+plain = copy.deepcopy(model)
+cluster = pfeife.uniform_cluster(2, memory="1 GiB", peak={"fp32": "1 TFLOP/s"}, memory_bandwidth="100 GB/s")
+plan = pfeife.plan(model, x, cluster, microbatches=4, families=["1f1b"], baselines=[], threads=1)
+pipe = pfeife.Pipeline(model, plan, timeout=100)
+pipe.step(x)
+plain(x).backward()
+wanted = dict(plain.named_parameters())
+assert all((one.grad - wanted[name].grad).abs().max() < 1e-12 for name, one in pipe.named_parameters())
+assert max(pipe.check(x).gradients.values()) < 1e-12
+print("same" if pipe.plan is plan else "adopted", flush=True)
+"""
+
+
+def started(tmp_path, program, seeds, *words):
+    (tmp_path / "train.py").write_text(program)
+    port = str(29000 + os.getpid() % 900)
+    same = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(len(seeds)), "OMP_NUM_THREADS": "1"}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", tmp_path / "train.py", *words],
+            env={**same, "RANK": str(rank), "PYTHONHASHSEED": str(seed)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank, seed in enumerate(seeds)
+    ]
+    return [one.communicate(timeout=300) for one in ranks]
+
+
+@pytest.mark.parametrize("seeds", [(1, 2), (3, 4)])
+def test_processes_that_walk_over_sets_in_other_orders_train_one_graph(tmp_path, seeds):
+    said = started(tmp_path, WALKS, seeds)
+    assert [out.strip() for out, _ in said] == ["same", "adopted"], said
+
+
+def test_a_graph_that_differs_is_named_by_its_first_node(tmp_path):
+    said = started(tmp_path, WALKS, (1, 1), "odd")
+    for _, err in said:
+        assert "another graph or plan than rank 0" in err and "the order of a set" in err and "'%sin" in err, err
+
+
 def test_a_rank_takes_the_card_of_its_number(monkeypatch):
     from pfeife._pipeline import own_device
 

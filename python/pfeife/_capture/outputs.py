@@ -103,6 +103,11 @@ class Outputs:
             graph.erase_node(node)
         program.graph_module.recompile()
 
+    def rename(self, names: Mapping[str, str]) -> None:
+        """After values of the graph got other names."""
+        self._asked = [names.get(name, name) for name in self._asked]
+        self.values = [names.get(name, name) for name in self.values]
+
     def without(self, inputs: set[str]) -> list[Path]:
         """Those of the outputs that depend on none of these inputs of the model."""
         return [path for path, node, read in zip(self._paths, self._nodes, self._read) if node is not None and not read & inputs]
