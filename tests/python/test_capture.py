@@ -592,6 +592,33 @@ def test_the_batch_dimension():
         pfeife.capture(Sequences(), x, positions, microbatches=6)
 
 
+class Graphs(nn.Module):
+    """Nodes, edges between them and targets of graphs, as PyTorch Geometric joins them to a batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, nodes, edges=None, targets=None, scale=None):
+        h = self.layer(nodes)
+        return h.pow(2).mean() + sum(one.mean() * 0.1 for one in (edges, targets, scale) if one is not None)
+
+
+def test_inputs_that_are_no_batch_are_said_or_refused():
+    nodes, edges, targets = torch.randn(12, 8), torch.ones(2, 20), torch.ones(4)
+    with pytest.raises(pfeife.Unexportable, match=r"different leading sizes, .*'edges': \[2, 20\].*batch_dims"):
+        pfeife.capture(Graphs(), nodes, edges, targets, microbatches=4)
+    with pytest.warns(UserWarning, match=r"nodes \[12, 8\], scale \[12, 8\] are cut .* gets all of edges \[2, 20\]"):
+        capture = pfeife.capture(Graphs(), nodes, edges, scale=nodes, microbatches=4)
+    assert any("gets all of edges" in note for note in capture.notes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plain = pfeife.capture(Graphs(), nodes, microbatches=4)
+        mask = pfeife.capture(Graphs(), nodes, scale=torch.ones(1, 8), targets=torch.ones(()), microbatches=4)
+        same = pfeife.capture(Graphs(), nodes, edges, targets, microbatches=4, batch_dims=dict(nodes=0, edges=None, targets=None))
+    assert plain.notes == mask.notes == [] and "cut into" not in "".join(same.notes)
+
+
 class Chain(nn.Module):
     """Two products whose sizes are known by hand."""
 

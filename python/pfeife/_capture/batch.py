@@ -120,9 +120,22 @@ class Batch:
         if not self._paths:
             raise Unexportable("the batch holds no tensor: pfeife.plan(model, batch, cluster=...) takes what the data loader gives")
         self.names = names_of(self._paths)
+        self.guessed = False  # some input's dimension, against that of another input
         self.dimensions = self._dimensions(told)
         sizes = [self._values[path].shape[at] for path, at in zip(self._paths, self.dimensions) if at is not None]
         self.samples = sizes[0]
+
+    def split_note(self, microbatches: int) -> str:
+        """What is cut, and what is given whole, where inputs do not agree."""
+        if not self.guessed or microbatches == 1:
+            return ""
+        cut = [f"{shown(path)} {list(one.shape)}" for path, one, d in zip(self._paths, self.examples, self.dimensions) if d is not None]
+        whole = [f"{shown(path)} {list(one.shape)}" for path, one, d in zip(self._paths, self.examples, self.dimensions) if d is None]
+        return (
+            f"of the batch, {', '.join(cut)} are cut into {microbatches} microbatches along their samples, and every microbatch gets all of "
+            f"{', '.join(whole)}; batch_dims={{...}} says otherwise. Nodes of graphs are no samples: give batches of graphs of equal sizes, or "
+            "microbatches=1"
+        )
 
     @property
     def examples(self) -> list[torch.Tensor]:
@@ -141,7 +154,15 @@ class Batch:
             raise Unexportable(f"batch_dims: there is no input {unknown[0]!r}; inputs: {', '.join(map(shown, self._paths))}")
         given = {known[name]: at for name, at in told.items()}
         firsts = [self._values[path].shape[0] for path in self._paths if path not in given and self._values[path].dim()]
-        usual = Counter(firsts).most_common(1)[0][0] if firsts else None
+        counts = Counter([one for one in firsts if one != 1] or firsts).most_common()  # one of 1 is for all samples
+        usual = counts[0][0] if firsts else None
+        self.guessed = len(counts) > 1
+        if len(counts) > 1 and counts[0][1] == counts[1][1]:
+            sizes = {shown(path): list(self._values[path].shape) for path in self._paths if path not in given}
+            raise Unexportable(
+                f"inputs have different leading sizes, {sizes}, and none is that of most: say which dimension counts samples, None for inputs "
+                'that every microbatch gets whole: batch_dims={"tokens": 0, "positions": None}'
+            )
         found = []
         for path in self._paths:
             one = self._values[path]

@@ -293,10 +293,13 @@ class Capture:
         weighed = loss_weight.position(program) is not None
         loss = graph.output_node().args[0][0]
         doubts = Terms(graph, loss, inputs, set(signature.inputs_to_parameters), self.whole_inputs, weighed).doubts
+        said = [doubts[0] + (f" ({len(doubts) - 1} more: plan.capture.notes)" if len(doubts) > 1 else "")] if doubts else []
         self.notes += doubts
-        if doubts and os.environ.get("RANK", "0") == "0":
-            more = f" ({len(doubts) - 1} more: plan.capture.notes)" if len(doubts) > 1 else ""
-            warnings.warn(doubts[0] + more, stacklevel=5)
+        if note := self._batch.split_note(self.microbatches):
+            self.notes.append(note)
+            said.append(note)
+        for one in said if os.environ.get("RANK", "0") == "0" else ():
+            warnings.warn(one, stacklevel=5)
 
     def _kept(self, output: Any) -> dict[str, Any]:
         """What the traced program gives besides the loss."""
