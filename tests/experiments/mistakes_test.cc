@@ -263,5 +263,20 @@ TEST_F(Mistakes, OutputThatCannotBeWritten) {
   EXPECT_EQ(read("stderr"), "pfeife-exp: standard output cannot be written\n");
 }
 
+// A full stack ends a program by a signal. A low limit is raised; where that is forbidden (a hard
+// limit, without root), it is named.
+TEST_F(Mistakes, OfTheStackLimitAreRaisedOrNamed) {
+  const auto exit_with = [&](const std::string& limit) {
+    const std::string command = "cd '" + folder_.string() + "' && ulimit " + limit +
+                                " && exec " PFEIFE_EXP " '" +
+                                (configs() / "two_stage.yaml").string() + "' --quiet >out 2>said";
+    return std::system(command.c_str());
+  };
+  EXPECT_EQ(exit_with("-S -s 64"), 0) << read("said");
+  if (exit_with("-s 64") != 0) {
+    EXPECT_THAT(read("said"), HasSubstr("the stack limit is 64 KiB, and 1024 are needed"));
+  }
+}
+
 }  // namespace
 }  // namespace pfeife
