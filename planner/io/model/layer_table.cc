@@ -46,6 +46,11 @@ class TableReader {
     for (std::size_t row = 0; row < table_.rows(); ++row) add_row(row);
     layers_.notes.push_back(
         "times and bytes as given in the layer table, on every device kind alike");
+    if (table_.has("parameter_bytes"))
+      layers_.notes.push_back(
+          "parameter_bytes count fp32 parameters: gradients take as many bytes, and the "
+          "optimizer's "
+          "state follows from them");
     if (table_.has("backward_ms"))
       layers_.notes.push_back(
           "backward_ms was split in halves: backward-input and backward-weight take equally long");
