@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "experiments/show/mesh_table.h"
+#include "planner/io/files/csv_table.h"
 #include "planner/ir/basics/decimals.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/grid.h"
@@ -21,13 +22,6 @@ std::string grouped(double value) {
 /// As many digits as say something: 0.42, 4.2, 42, 4,200.
 std::string three_digits(double value) {
   return value >= 100 ? grouped(value) : fixed(value, value >= 10 ? 1 : 2);
-}
-
-/// A cell of a CSV file.
-std::string quoted_cell(const std::string& text) {
-  std::string cell;
-  for (const char c : text) cell += c == '"' ? "\"\"" : std::string{c};
-  return '"' + cell + '"';
 }
 
 /// What is missing where no mesh fits.
@@ -108,9 +102,8 @@ std::string fits_csv(const std::vector<FitRow>& rows, const std::string& unit) {
       known = fixed(milliseconds(row.step), 6) + "," + fixed(row.rate, 3) + "," +
               (row.mfu ? fixed(*row.mfu, 6) : "") + "," + std::to_string(row.allocated.value) +
               "," + std::to_string(row.reserved.value) + "," + std::to_string(row.limit.value);
-    text += quoted_cell(row.cluster) + "," + std::to_string(row.devices) + "," +
-            (fits ? "1," : "0,") + known + "," + quoted_cell(row.plan) + "," +
-            quoted_cell(row.lack) + "\n";
+    text += csv_cell(row.cluster) + "," + std::to_string(row.devices) + "," + (fits ? "1," : "0,") +
+            known + "," + csv_cell(row.plan) + "," + csv_cell(row.lack) + "\n";
   }
   return text;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "planner/io/files/csv_table.h"
 #include "planner/ir/basics/decimals.h"
 #include "planner/ir/basics/printable.h"
 #include "planner/ir/model/layer_title.h"
@@ -32,13 +33,6 @@ std::vector<LayerBytes> bytes_of(const Layers& layers) {
 }
 
 std::string title_of(const Layer& layer) { return printable_line(layer_title(layer)); }
-
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string{c};
-  return out + '"';
-}
 
 }  // namespace
 

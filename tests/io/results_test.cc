@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "planner/io/files/csv_table.h"
+
 namespace pfeife {
 namespace {
 
@@ -178,6 +180,22 @@ TEST(Results, WhatIsNoRecordIsNoCase) {
   ASSERT_NE(endless.find(time), std::string::npos);
   endless.replace(endless.find(time), time.size(), "\"slower_ms\": -1e300");
   EXPECT_EQ(case_from_json(endless), std::nullopt) << "a time that no 64 bits hold";
+}
+
+// A name that a spreadsheet would run is a text there, and the same name when it is read again;
+// numbers stay numbers.
+TEST(ResultsCsv, HasNoFormulas) {
+  CaseRecord record = example_record();
+  record.model = "=HYPERLINK(\"http://example.org\")";
+  record.cluster = "@sum";
+  record.swept = {{"key", "-1.5"}, {"other", "+a,b"}};
+  const std::string csv = results_csv({record});
+  EXPECT_THAT(csv, HasSubstr("\"'=HYPERLINK(\"\"http://example.org\"\")\",'@sum,"));
+  EXPECT_THAT(csv, HasSubstr(",-1.5,\"'+a,b\","));
+  const CsvTable table = CsvTable::parse({"results.csv", csv});
+  EXPECT_EQ(table.at(0, "model").text, record.model);
+  EXPECT_EQ(table.at(0, "cluster").text, record.cluster);
+  EXPECT_EQ(table.at(0, "other").text, "+a,b");
 }
 
 }  // namespace

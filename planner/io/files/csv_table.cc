@@ -12,6 +12,11 @@ constexpr std::size_t kMostCells = 1'000'000;  // of the whole table
 constexpr std::size_t kMostColumns = 1000;
 constexpr std::size_t kLongestCell = 1000;
 
+bool runs_as_formula(std::string_view text) {
+  return !text.empty() && std::string_view("=+-@").find(text.front()) != std::string_view::npos &&
+         !parse_number(std::string(text));
+}
+
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
@@ -53,6 +58,8 @@ std::vector<CsvCell> cells_of(const TextLine& line, const std::string& file) {
     } else {
       cell.text = trimmed(line.text.substr(at, comma == line.text.npos ? comma : comma - at));
     }
+    if (cell.text.starts_with('\'') && runs_as_formula(std::string_view(cell.text).substr(1)))
+      cell.text.erase(0, 1);
     if (cell.text.size() > kLongestCell)
       throw ConfigError(cell.where, "a cell of more than 1000 characters");
     cells.push_back(std::move(cell));
@@ -64,6 +71,14 @@ std::vector<CsvCell> cells_of(const TextLine& line, const std::string& file) {
 }
 
 }  // namespace
+
+std::string csv_cell(const std::string& text) {
+  const std::string shown = (runs_as_formula(text) ? "'" : "") + text;
+  if (shown.find_first_of(",\"\n\r") == std::string::npos) return shown;
+  std::string out = "\"";
+  for (const char c : shown) out += c == '"' ? std::string("\"\"") : std::string{c};
+  return out + '"';
+}
 
 CsvTable CsvTable::parse(const TextFile& file) {
   require_plain_text(file);

@@ -13,6 +13,10 @@
 
 namespace pfeife {
 
+/// A text as a cell: quoted where it must be; with ' in front where a spreadsheet would run it as a
+/// formula (it begins with =, +, - or @, and is no number). CsvTable takes that ' off again.
+std::string csv_cell(const std::string& text);
+
 struct CsvCell {
   std::string text;
   SourceLocation where;

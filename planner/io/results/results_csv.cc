@@ -1,28 +1,14 @@
 // results.csv. Columns and their names: results_fields.h.
 #include <algorithm>
-#include <string_view>
 
+#include "planner/io/files/csv_table.h"
 #include "planner/io/results/results_fields.h"
 #include "planner/ir/basics/decimals.h"
 
 namespace pfeife {
 namespace {
 
-/// A spreadsheet runs what begins like a formula: such text gets a ' in front, which it does not
-/// show.
-bool is_formula(const std::string& text) {
-  if (text.empty() || std::string_view("=+-@\t\r").find(text[0]) == std::string_view::npos)
-    return false;
-  return text.find_first_not_of("+-.0123456789eE") != std::string::npos;
-}
-
-std::string cell(const std::string& text) {
-  if (is_formula(text)) return cell("'" + text);
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string{c};
-  return out + '"';
-}
+std::string cell(const std::string& text) { return csv_cell(text); }
 std::string cell(std::integral auto number) { return std::to_string(number); }
 std::string cell(bool value) { return value ? "1" : "0"; }
 std::string cell(Bytes bytes) { return std::to_string(bytes.value); }
