@@ -51,5 +51,34 @@ TEST(StageFile, SaysWhetherAnEmptyGradientComesBack) {
                                  "has_gradient\n0,1,0,0,1,2,1\n1,2,0,0,3,0,0\n"));
 }
 
+// Copies to the host, collectives that a pair of actions hides, and slices: figures that peak
+// memory and step time follow from, too.
+TEST(StageFile, HasWhatOffloadsOverlapsAndSlicesAdd) {
+  StageCosts costs;
+  costs.stages.resize(1);
+  StageCost& stage = costs.stages[0];
+  stage.forward_collectives = Nanoseconds(1), stage.backward_collectives = Nanoseconds(2);
+  stage.offloaded = Bytes{3}, stage.offload = Nanoseconds(4), stage.reload = Nanoseconds(5);
+  stage.unkept_forward = Bytes{6};
+  costs.one_copy_engine = true, costs.overlap_factor = 1.25;
+  const std::string whole = stages_text(costs, round_robin(1, 1));
+  EXPECT_THAT(whole, testing::HasSubstr(
+                         "forward_again_bytes,forward_collectives_ns,backward_collectives_ns,"
+                         "offloaded_bytes,offload_ns,reload_ns,unkept_forward_bytes\n"
+                         "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1,2,3,4,5,6\n"));
+  EXPECT_THAT(whole, testing::HasSubstr("\none_copy_engine\n1\n\noverlap_factor\n1.25\n"));
+  StageCosts sliced;
+  sliced.stages.resize(1);
+  StageCosts::Slice& slice = sliced.slices.emplace_back();
+  slice.stages.resize(1);
+  slice.stages[0].forward = Nanoseconds(7);
+  slice.key_gradients = {Bytes{8}};
+  EXPECT_THAT(stages_text(sliced, round_robin(1, 1)),
+              testing::HasSubstr("\nslice\n0\n\nstage,rank,forward_ns"));
+  EXPECT_THAT(stages_text(sliced, round_robin(1, 1)),
+              testing::HasSubstr("forward_again_bytes,key_gradient_bytes\n"
+                                 "0,0,7,0,0,0,0,0,0,0,0,0,0,0,0,0,0,8\n"));
+}
+
 }  // namespace
 }  // namespace pfeife

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "planner/ir/basics/decimals.h"
+
 namespace pfeife {
 namespace {
 
@@ -13,19 +15,44 @@ void line(std::ostringstream& out, const Cells&... cells) {
   out << "\n";
 }
 
+/// A column that is there where some stage has another figure than 0.
+struct Column {
+  const char* name;
+  std::int64_t (*of)(const StageCost&);
+};
+constexpr Column kOptional[] = {
+    {"forward_collectives_ns", [](const StageCost& c) { return c.forward_collectives.count(); }},
+    {"backward_collectives_ns", [](const StageCost& c) { return c.backward_collectives.count(); }},
+    {"offloaded_bytes", [](const StageCost& c) { return c.offloaded.value; }},
+    {"offload_ns", [](const StageCost& c) { return c.offload.count(); }},
+    {"reload_ns", [](const StageCost& c) { return c.reload.count(); }},
+    {"unkept_forward_bytes", [](const StageCost& c) { return c.unkept_forward.value; }}};
+
+/// `key_gradients`: of a slice; empty = of whole microbatches.
 void add_stages(std::ostringstream& out, const std::vector<StageCost>& stages,
-                const Placement& placement) {
+                const Placement& placement, const std::vector<Bytes>& key_gradients = {}) {
+  std::vector<Column> optional;
+  for (const Column& column : kOptional)
+    if (std::ranges::any_of(stages, column.of)) optional.push_back(column);
   out << "stage,rank,forward_ns,backward_input_ns,backward_weight_ns,optimizer_ns,"
          "parameter_bytes,gradient_bytes,optimizer_state_bytes,saved_bytes,weight_saved_bytes,"
          "temporary_forward_bytes,temporary_backward_bytes,temporary_input_bytes,"
-         "temporary_weight_bytes,recomputed_bytes,forward_again_bytes\n";
+         "temporary_weight_bytes,recomputed_bytes,forward_again_bytes";
+  for (const Column& column : optional) out << "," << column.name;
+  out << (key_gradients.empty() ? "\n" : ",key_gradient_bytes\n");
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const StageCost& c = stages[s];
-    line(out, s, placement.rank_of_stage[s].value, c.forward.count(), c.backward_input.count(),
-         c.backward_weight.count(), c.optimizer.count(), c.parameters.value, c.gradients.value,
-         c.optimizer_state.value, c.saved.value, c.weight_saved.value, c.temporary.forward.value,
-         c.temporary.backward.value, c.temporary.input.value, c.temporary.weight.value,
-         c.recomputed.value, c.forward_again.value);
+    out << s << "," << placement.rank_of_stage[s].value;
+    for (const std::int64_t figure :
+         {c.forward.count(), c.backward_input.count(), c.backward_weight.count(),
+          c.optimizer.count(), c.parameters.value, c.gradients.value, c.optimizer_state.value,
+          c.saved.value, c.weight_saved.value, c.temporary.forward.value,
+          c.temporary.backward.value, c.temporary.input.value, c.temporary.weight.value,
+          c.recomputed.value, c.forward_again.value})
+      out << "," << figure;
+    for (const Column& column : optional) out << "," << column.of(c);
+    if (!key_gradients.empty()) out << "," << key_gradients[s].value;
+    out << "\n";
   }
 }
 
@@ -40,13 +67,13 @@ void add_values(std::ostringstream& out, const std::vector<StageValue>& values) 
   }
 }
 
-void add_messages(std::ostringstream& out, const StageCosts& costs) {
-  const bool any_empty = std::ranges::any_of(costs.pairs, [](const StagePair& pair) {
+void add_messages(std::ostringstream& out, const std::vector<StagePair>& pairs) {
+  const bool any_empty = std::ranges::any_of(pairs, [](const StagePair& pair) {
     return pair.has_gradient && pair.gradient_bytes == Bytes{0};
   });
   out << "\nfrom,to,message_bytes,gradient_bytes,forward_ns,backward_ns"
       << (any_empty ? ",has_gradient\n" : "\n");
-  for (const StagePair& pair : costs.pairs) {
+  for (const StagePair& pair : pairs) {
     out << pair.from.value << "," << pair.to.value << "," << pair.bytes.value << ","
         << pair.gradient_bytes.value << "," << pair.forward_time.count() << ","
         << pair.backward_time.count();
@@ -68,18 +95,37 @@ void add_reductions(std::ostringstream& out, const StageCosts& costs) {
   if (costs.norm) out << "\nnorm_ns\n" << costs.norm->count() << "\n";
 }
 
+/// What rules actions beside one another.
+void add_rules(std::ostringstream& out, const StageCosts& costs) {
+  if (offloads(costs)) out << "\none_copy_engine\n" << (costs.one_copy_engine ? 1 : 0) << "\n";
+  if (costs.overlap_factor != 1)
+    out << "\noverlap_factor\n" << shortest(costs.overlap_factor) << "\n";
+}
+
+void add_slice(std::ostringstream& out, std::size_t number, const StageCosts::Slice& slice,
+               const Placement& placement) {
+  out << "\nslice\n" << number << "\n\n";
+  add_stages(out, slice.stages, placement, slice.key_gradients);
+  add_values(out, slice.values);
+  add_messages(out, slice.pairs);
+}
+
 }  // namespace
 
 std::string stages_text(const StageCosts& costs, const Placement& placement) {
   std::ostringstream out;
   add_stages(out, costs.stages, placement);
   add_values(out, costs.values);
-  add_messages(out, costs);
+  add_messages(out, costs.pairs);
   add_reductions(out, costs);
-  if (costs.last.stages.empty()) return out.str();
-  out << "\n";
-  add_stages(out, costs.last.stages, placement);
-  add_values(out, costs.last.values);
+  add_rules(out, costs);
+  if (!costs.last.stages.empty()) {
+    out << "\n";
+    add_stages(out, costs.last.stages, placement);
+    add_values(out, costs.last.values);
+  }
+  for (std::size_t i = 0; i < costs.slices.size(); ++i)
+    add_slice(out, i, costs.slices[i], placement);
   return out.str();
 }
 

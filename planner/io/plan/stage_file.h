@@ -3,10 +3,12 @@
 // Four tables, an empty line between them: a line a stage; a line for each value that leaves its
 // stage and each stage that reads it; a line for each pair of stages between which messages go
 // (with `has_gradient` where a gradient of no bytes comes back; else one comes back where it has
-// bytes); a line for each reduction of shared gradients, and for each stage's of replicas. If the
+// bytes); a line for each reduction of shared gradients, and for each stage's of replicas. Stages
+// have further columns where some stage has collectives or offloads. Tables of one figure follow:
+// whether the two ways to the host take turns (`one_copy_engine`), and `overlap_factor`. If the
 // microbatch that a stage runs forward last is not recomputed and others are, the first two tables
-// follow once more, of that one. Bytes and nanoseconds. What is held when:
-// planner/cost/estimate/memory.h.
+// follow once more, of that one; of sliced microbatches, the first three for each slice, after its
+// number. Bytes and nanoseconds. What is held when: planner/cost/estimate/memory.h.
 #pragma once
 
 #include <string>
