@@ -20,6 +20,19 @@ std::string common(const Experiment& experiment, const Text& text) {
   return std::all_of(experiment.cases.begin(), experiment.cases.end(), same) ? first : "";
 }
 
+/// The words for a file that all cases have in common: one name may stand for files of several
+/// folders.
+template <class Text>
+std::string common_file(const Experiment& experiment, const std::string& key,
+                        const std::filesystem::path& (*file)(const CaseConfig&),
+                        const Text& words) {
+  const std::string first =
+      file_name(experiment.cases.front(), key, file(experiment.cases.front()));
+  for (const CaseConfig& config : experiment.cases)
+    if (file_name(config, key, file(config)) != first) return "";
+  return common(experiment, words);
+}
+
 std::string model_words(const CaseConfig& config) {
   return std::filesystem::path(file_name(config, "model", config.model.file)).filename().string();
 }
@@ -32,6 +45,18 @@ std::string cluster_words(const CaseConfig& config) {
     text += (&path == &config.cluster_set.front().first ? " with " : " and ") + path +
             (value.kind == YamlValue::Kind::Scalar ? " " + value.text : " replaced");
   return text;
+}
+std::string common_model(const Experiment& experiment) {
+  return common_file(
+      experiment, "model",
+      [](const CaseConfig& config) -> const std::filesystem::path& { return config.model.file; },
+      model_words);
+}
+std::string common_cluster(const Experiment& experiment) {
+  return common_file(
+      experiment, "cluster",
+      [](const CaseConfig& config) -> const std::filesystem::path& { return config.cluster; },
+      cluster_words);
 }
 std::string precision_of(const CaseConfig& config) { return to_string(config.training.precision); }
 /// "" if nothing is calibrated.
@@ -97,8 +122,7 @@ void add_traces(ReportInput& input, const std::filesystem::path& folder) {
 }  // namespace
 
 std::string experiment_summary(const Experiment& experiment, const std::vector<CaseRecord>& cases) {
-  const std::string model = common(experiment, model_words),
-                    cluster = common(experiment, cluster_words);
+  const std::string model = common_model(experiment), cluster = common_cluster(experiment);
   std::string text;
   for (const std::string& part :
        {model, cluster, common(experiment, precision_of), common(experiment, optimizer_of),
@@ -112,8 +136,8 @@ std::string experiment_report(const Experiment& experiment, const std::vector<Ca
   ReportInput input;
   input.title = experiment.name;
   const std::pair<const char*, std::string> facts[] = {
-      {"Model", common(experiment, model_words)},
-      {"Cluster", common(experiment, cluster_words)},
+      {"Model", common_model(experiment)},
+      {"Cluster", common_cluster(experiment)},
       {"Precision", common(experiment, precision_of)},
       {"Optimizer", common(experiment, optimizer_of)},
       {"Microbatch", samples_of(experiment, cases)},
