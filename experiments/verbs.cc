@@ -19,6 +19,7 @@
 #include "planner/io/files/command_line.h"
 #include "planner/io/files/open_file.h"
 #include "planner/io/files/quantity.h"
+#include "planner/io/files/shipped_files.h"
 #include "planner/io/files/terminal.h"
 #include "planner/io/model/training_yaml.h"
 #include "planner/io/plan/plan_export.h"
@@ -219,6 +220,29 @@ std::vector<double> read_prices(const std::string& text) {
   return prices;
 }
 
+/// A file, or one that is shipped by its name.
+std::filesystem::path file_named(const std::string& name, const std::string& what,
+                                 std::span<const ShippedFolder> folders) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(name, error)) return name;
+  if (const auto shipped = shipped_file(name, folders)) return *shipped;
+  const std::vector<std::string> names = shipped_names(folders);
+  const std::string nearest = nearest_spelling(name, names);
+  throw ConfigError(
+      {}, "there is no file \"" + name + "\", and no shipped " + what + " of that name" +
+              (nearest.empty() ? "" : "; did you mean " + nearest + "?") +
+              (names.empty() ? "; none is found: set PFEIFE_CONFIGS to the folder configs/"
+                             : "; shipped ones: pfeife-exp fits --list"));
+}
+
+/// The names that `fits` takes.
+std::string shipped_text(std::size_t width) {
+  const auto listing = [&](const std::string& what, std::span<const ShippedFolder> folders) {
+    return wrapped(what + ": " + listed(shipped_names(folders)), width, "", "  ");
+  };
+  return listing("models", kShippedModels) + listing("clusters", kShippedClusters);
+}
+
 /// `pfeife-exp fits MODEL CLUSTER... [OPTION...]`
 int answer_fits(const std::vector<std::string>& arguments) {
   po::options_description options("Options");
@@ -235,7 +259,8 @@ int answer_fits(const std::vector<std::string>& arguments) {
       "price", po::value<std::string>()->value_name("2.5,4"),
       "of a device-hour, one or one a cluster")("csv", "the rows for programs")(
       "jobs", po::value<int>()->value_name("N"), "threads (default: the number of cores)")(
-      "help", "print this, then stop");
+      "list", "print the names of shipped models and clusters, then stop")("help",
+                                                                           "print this, then stop");
   const auto found = read_arguments(arguments, options, "names", "pfeife-exp fits", true);
   const std::vector<std::string> names = found.contains("names")
                                              ? found["names"].as<std::vector<std::string>>()
@@ -244,9 +269,13 @@ int answer_fits(const std::vector<std::string>& arguments) {
     std::cout
         << "Usage: pfeife-exp fits MODEL CLUSTER... [OPTION...]\n\n"
            "MODEL: a .pt2 archive, a layer table, an architecture or a config.json of Hugging "
-           "Face. CLUSTER: a file, or its\nname in configs/clusters. A row for each cluster "
-           "and number of devices.\n\n"
+           "Face. CLUSTER: a cluster\nfile. Shipped ones go by their names. A row for each "
+           "cluster and number of devices.\n\n"
         << options;
+    return 0;
+  }
+  if (found.contains("list")) {
+    std::cout << shipped_text(output_width());
     return 0;
   }
   if (names.size() < 2)
@@ -254,9 +283,9 @@ int answer_fits(const std::vector<std::string>& arguments) {
                       "which model, which clusters? Usage: pfeife-exp fits MODEL CLUSTER... "
                       "[--devices 8,16,64], for example: fits llama3_8b h100_sxm_hosts");
   FitsQuestion question;
-  question.model = file_named(names.front(), "architectures");
+  question.model = file_named(names.front(), "model", kShippedModels);
   for (std::size_t i = 1; i < names.size(); ++i)
-    question.clusters.push_back(file_named(names[i], "clusters"));
+    question.clusters.push_back(file_named(names[i], "cluster", kShippedClusters));
   if (found.contains("devices"))
     question.devices = read_numbers("devices", found["devices"].as<std::string>());
   if (found.contains("batch")) question.batch = found["batch"].as<std::int64_t>();

@@ -57,3 +57,6 @@ c++ -std=c++20 -fsyntax-only examples.cc $flags
 mv "$prefix" "$place/moved"
 "$place/moved/bin/pfeife-exp" "$place/moved/share/pfeife/configs/two_stage.yaml" --out "$place/out" >said
 grep -q simulated said || { cat said && exit 1; }
+# What is installed with them is found by its name, from any folder.
+mkdir "$place/elsewhere" && cd "$place/elsewhere"
+"$place/moved/bin/pfeife-exp" fits llama3_8b h100_sxm_hosts --devices 8 >said || { cat said && exit 1; }

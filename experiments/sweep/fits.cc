@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "experiments/pfeife.h"
-#include "planner/io/files/text_file.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/ir/request/request.h"
 
@@ -128,16 +127,6 @@ FitsAnswer fits_of_pipelines(const FitsQuestion& asked, std::size_t threads,
 }
 
 }  // namespace
-
-std::filesystem::path file_named(const std::string& name, const std::string& folder) {
-  const std::filesystem::path in_configs = std::filesystem::path("configs") / folder;
-  for (const std::filesystem::path& file :
-       {std::filesystem::path(name), in_configs / name, in_configs / (name + ".yaml")})
-    if (std::filesystem::is_regular_file(file)) return file;
-  throw ConfigError({}, "there is no file \"" + name + "\", nor \"" +
-                            (in_configs / (name + ".yaml")).string() +
-                            "\"; name a file, or start where configs/ is");
-}
 
 FitsAnswer fits(const FitsQuestion& question, std::size_t threads,
                 const std::function<void(const FitRow&)>& done) {

@@ -32,9 +32,6 @@ struct FitsAnswer {
   std::string what;  ///< the step, in words
 };
 
-/// A file, or its name in configs/FOLDER without ".yaml": "h100_sxm_hosts". Errors: ConfigError.
-std::filesystem::path file_named(const std::string& name, const std::string& folder);
-
 /// Errors: ConfigError of the files, and where the length of sequences is not known.
 FitsAnswer fits(const FitsQuestion& question, std::size_t threads,
                 const std::function<void(const FitRow&)>& done = {});

@@ -16,6 +16,7 @@ from . import _core
 
 PathLike = Union[str, "os.PathLike[str]"]
 CLUSTERS = Path(__file__).with_name("clusters")
+MODELS = Path(__file__).with_name("models")
 _PLAIN = re.compile(r"[A-Za-z0-9_./+-]([A-Za-z0-9_./ +%-]*[A-Za-z0-9_./+%-])?")
 
 
@@ -72,8 +73,8 @@ def model(
 ) -> Model:
     """A model's file, or its bytes.
 
-    source: an archive of torch.export (.pt2), a layer table (.csv), or a published profile; or the bytes of an archive
-        or a table.
+    source: an archive of torch.export (.pt2), a layer table (.csv), or a published profile; the name of a model that
+        comes with Pfeife, "tiny_gpt"; or the bytes of an archive or a table.
     format: "pt2", "table", "pipedream" or "piper"; known by itself of names that end in .pt2 or .csv, and of bytes.
     name: for tables and messages, of bytes.
     skips: CSV of values that pass over layers, for a layer table. profile: measured times of an archive's operators.
@@ -88,6 +89,9 @@ def model(
         file = keep[0].path
     else:
         file = os.fspath(source)
+        shipped = MODELS / f"{file}.pt2"
+        if "/" not in file and not Path(file).exists() and shipped.exists():
+            file, name = str(shipped), name or file
         name = name or ""
         format = format or {".pt2": "pt2", ".csv": "table"}.get(Path(file).suffix)
     entry: Any = file

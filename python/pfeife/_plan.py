@@ -511,7 +511,7 @@ def mesh(
     """How fast, and how full, the best mesh is on so many devices: a row for each number, the columns of
     `pfeife-exp fits --csv`.
 
-    architecture: a file (configs/architectures), a config.json of Hugging Face, or what such a file says as a
+    architecture: a name or a file (configs/architectures), a config.json of Hugging Face, or what such a file says as a
         dictionary. cluster: a name, a file or a dictionary, of equal hosts: "h100_sxm_hosts".
     devices: of the mesh, tp x cp x pp x dp; absent, a host's. options: batch, sequence, optimizer, alloc, price, jobs,
         as pfeife-exp fits --help says.

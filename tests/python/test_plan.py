@@ -348,6 +348,14 @@ except KeyboardInterrupt:
     assert process.wait() == 0
 
 
+def test_what_is_shipped_is_found_by_name_from_any_folder(tmp_path, monkeypatch, tiny):
+    monkeypatch.chdir(tmp_path)
+    few = {"devices": 2, "microbatches": 2, "iterations": 1, "families": ["1f1b"], "engines": ["estimate"]}
+    assert pfeife.plan("tiny_gpt", "3090_x8", **few).step == pfeife.plan(tiny, "3090_x8", **few).step
+    [row] = pfeife.mesh("llama3_8b", "h100_sxm_hosts", devices=8, frame=False)
+    assert row["fits"]
+
+
 def test_no_torch_and_no_build_path():
     folder = Path(pfeife.__file__).parent
     program = "import pfeife, sys; print('torch' in sys.modules)"

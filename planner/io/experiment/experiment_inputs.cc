@@ -4,6 +4,7 @@
 #include "planner/io/experiment/experiment_case.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/open_file.h"
+#include "planner/io/files/shipped_files.h"
 #include "planner/io/plan/plan_files.h"
 
 namespace pfeife {
@@ -42,6 +43,17 @@ std::filesystem::path input_file(const YamlNode& node, const std::filesystem::pa
 std::filesystem::path input_file(const YamlNode& node, const std::filesystem::path& folder,
                                  const std::string& key, CaseConfig& config) {
   config.file_names[key] = node.as_string();
+  const std::filesystem::path named = (folder / node.as_string()).lexically_normal();
+  if (is_folder(named))  // of a plan
+    for (const auto& [of, name] :
+         {std::pair("plan.file", "plan.yaml"), std::pair("plan.schedule", "schedule.csv")})
+      if (key == of && is_there(named / name)) return named / name;
+  if (!is_there(named)) {
+    std::optional<std::filesystem::path> shipped;
+    if (key == "model") shipped = shipped_file(node.as_string(), kShippedModels);
+    if (key == "cluster") shipped = shipped_file(node.as_string(), kShippedClusters);
+    if (shipped) return *shipped;
+  }
   return input_file(node, folder);
 }
 
