@@ -293,8 +293,7 @@ Planned plan(const Request& request, const RunOptions& options) {
     return plan(load_model(request.model), load_cluster(request.cluster), request, options);
   check(request);
   MeshSettings mesh = *request.mesh;
-  mesh.question.allocator = request.plan.allocator;
-  mesh.question.memory_margin = request.plan.memory_margin;
+  mesh.question = mesh_question(request);
   const MeshAnswer answer = choose(mesh, options);
   if (!answer.found()) {
     Planned nothing;

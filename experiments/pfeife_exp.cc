@@ -343,18 +343,21 @@ std::optional<Experiment> plan_mesh(const ParallelConfig& config, CommandLine& l
 int compare_devices(const std::vector<std::int64_t>& counts, CommandLine& line,
                     const ExperimentRules& rules) {
   std::vector<FitRow> rows;
+  MeshQuestion question;
   for (const std::int64_t count : counts) {
     std::vector<std::string> settings = line.settings;
     settings.push_back("parallel.devices=" + std::to_string(count));
     const auto config = read_parallel(line.config, settings, rules);
     if (line.sweep.out.empty()) line.sweep.out = std::filesystem::path("results") / config->name;
     const MeshSettings& mesh = *config->asked.mesh;
+    question = mesh.question;
     const MeshAnswer answer = choose_mesh(*config, line.sweep.jobs, line.sweep.quiet);
     rows.push_back(
         fit_of_answer(config->asked.cluster.stem().string(), mesh.question, answer, mesh.network));
     write_mesh(*config, answer, line.sweep.out / ("devices=" + std::to_string(count)));
   }
-  std::cout << fits_table(rows, "tokens", output_width()) << "\n"
+  std::cout << fits_table(rows, "tokens", output_width()) << mesh_limits(question, output_width())
+            << "\n"
             << wrapped("estimated; each mesh and the config of its pipeline are in " +
                            (line.sweep.out / "devices=...").string(),
                        output_width());

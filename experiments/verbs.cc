@@ -12,6 +12,7 @@
 #include "experiments/show/comparison.h"
 #include "experiments/show/figure.h"
 #include "experiments/show/fits_table.h"
+#include "experiments/show/mesh_table.h"
 #include "experiments/show/plan_page.h"
 #include "experiments/sweep/fits.h"
 #include "planner/io/experiment/allocator_conf.h"
@@ -303,7 +304,11 @@ int answer_fits(const std::vector<std::string>& arguments) {
     std::cout << fits_csv(answer.rows, answer.unit);
   else
     std::cout << wrapped(answer.what, output_width(), "", "  ") << "\n"
-              << fits_table(answer.rows, answer.unit, output_width());
+              << fits_table(answer.rows, answer.unit, output_width())
+              << (answer.question
+                      ? mesh_limits(*answer.question, output_width())
+                      : wrapped("not searched: replicas (dp), ZeRO, sizes of microbatches",
+                                output_width()));
   const bool any =
       std::ranges::any_of(answer.rows, [](const FitRow& row) { return row.lack.empty(); });
   return any ? 0 : 3;

@@ -27,9 +27,9 @@ std::int64_t communicators(const Request& config) {
 Bytes memory_limit(const Request& config, const Cluster& cluster, DeviceId device) {
   const DeviceKind& kind = cluster.kind(device);
   const Bytes usable = kind.memory - config.plan.reserve.value_or(kind.reserve);
-  if (!allocator_of(config, cluster)) return usable;
-  return Bytes{static_cast<std::int64_t>((1 - config.plan.memory_margin) *
-                                         static_cast<double>(usable.value))};
+  const double margin =
+      memory_margin(config.plan.memory_margin, allocator_of(config, cluster).has_value());
+  return Bytes{static_cast<std::int64_t>((1 - margin) * static_cast<double>(usable.value))};
 }
 
 std::vector<Bytes> memory_limits(const Request& config, const Cluster& cluster,

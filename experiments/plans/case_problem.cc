@@ -7,6 +7,7 @@
 #include "planner/cost/allocator/played_ranks.h"
 #include "planner/cost/stages/sliced_stage_costs.h"
 #include "planner/ir/request/check.h"
+#include "planner/ir/request/framework.h"
 #include "planner/schedules/families.h"
 #include "planner/search/joint/if_needed.h"
 #include "planner/search/reference/reference.h"
@@ -27,11 +28,18 @@ std::size_t stages_per_rank_of(const Partition& partition, const Request& config
   return stages / config.devices;
 }
 
+/// Whether the families are those of `plan.for`: each is taken where it can be made.
+bool families_of_framework(const PlanSettings& plan) {
+  const Framework* const made_for = framework(plan.framework);
+  return made_for != nullptr && plan.families == made_for->families;
+}
+
 /// Why a family that is asked for by name has no valid point among `stages_per_rank`; "" if all
-/// have.
+/// have, or one of a framework's has.
 std::string impossible_family(const Request& config,
                               const std::vector<std::size_t>& stages_per_rank) {
   const std::vector<std::size_t>& slices = config.plan.slices;
+  const bool one_is_enough = families_of_framework(config.plan);
   for (const std::string& name : config.plan.families) {
     if (name == "all" || name == "certified") return "";
     std::string reason;
@@ -54,7 +62,8 @@ std::string impossible_family(const Request& config,
       // stages_per_rank.
       if (reason.empty() || refused->microbatches) reason = to_string(*refused, spec);
     }
-    if (!reason.empty()) return reason;
+    if (!reason.empty() && !one_is_enough) return reason;
+    if (reason.empty() && one_is_enough) return "";
   }
   return "";
 }

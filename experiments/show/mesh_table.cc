@@ -36,6 +36,43 @@ std::vector<const MeshOutcome*> shown(const MeshAnswer& answer) {
   return rows;
 }
 
+/// Which alternatives the question leaves out, and how they are fixed.
+std::string not_searched(const MeshQuestion& question) {
+  std::string text;
+  const auto add = [&](const std::string& closed) {
+    text += (text.empty() ? "not searched: " : "; ") + closed;
+  };
+  const auto other_than = [&](const std::string& name, const std::vector<std::int64_t>& sizes) {
+    std::string listed;
+    for (const std::int64_t size : sizes)
+      listed += (listed.empty() ? "" : ", ") + std::to_string(size);
+    if (!sizes.empty()) add(name + " other than " + listed);
+  };
+  const Architecture& model = question.run.architecture;
+  other_than("tp", question.tp);
+  if (divides_context(model))
+    other_than("cp", question.cp);
+  else
+    add("cp (needs fused attention)");
+  other_than("pp", question.pp);
+  other_than("dp", question.dp);
+  if (model.experts > 0) other_than("ep", question.ep);
+  other_than("microbatch sizes", question.microbatch_size);
+  for (const int zero : {0, 1, 2, 3})
+    if (std::ranges::find(question.zero, zero) == question.zero.end())
+      add("ZeRO " + std::to_string(zero));
+  for (const Recompute again : {Recompute::None, Recompute::Attention, Recompute::Full})
+    if (std::ranges::find(question.recomputation, again) == question.recomputation.end())
+      add("recompute " + to_string(again));
+  other_than("stages a rank", question.stages_per_rank);
+  add("schedules other than 1f1b and interleaved_1f1b");
+  std::string order;
+  for (const Axis axis : question.run.mesh.order)
+    order += (order.empty() ? "" : ", ") + to_string(axis);
+  add("orders of axes other than " + order);
+  return text;
+}
+
 /// What the step is made of: parts add up to it, those that are nothing are left out.
 std::string step_parts(const MeshOutcome& outcome) {
   std::string text;
@@ -143,7 +180,14 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
          wrapped("how sure: " + to_string(error_of_meshes(network.device,
                                                           question.run.architecture.experts > 0)),
                  width, "", "    ") +
-         wrapped(counts, width);
+         wrapped(counts, width) + mesh_limits(question, width);
+}
+
+std::string mesh_limits(const MeshQuestion& question, std::size_t width) {
+  std::string text = wrapped(not_searched(question), width, "", "    ");
+  for (const std::string& sentence : question.run.architecture.left_out)
+    text += wrapped(sentence, width, "", "    ");
+  return text;
 }
 
 std::string meshes_csv(const MeshAnswer& answer, const Network& network) {

@@ -13,6 +13,9 @@ namespace pfeife {
 std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
                        const Network& network, const ScreenOptions& options);
 
+/// What was not searched, and what of the model is not planned; below the table, too.
+std::string mesh_limits(const MeshQuestion& question, std::size_t width);
+
 /// Every mesh that was priced, a line each.
 std::string meshes_csv(const MeshAnswer& answer, const Network& network);
 

@@ -23,7 +23,6 @@ std::optional<double> price_of(const FitsQuestion& question, std::size_t cluster
 
 MeshQuestion mesh_question(const FitsQuestion& asked) {
   MeshQuestion question = usual_mesh();
-  question.zero = {0, 1, 3};
   question.allocator = asked.allocator;
   MeshRun& run = question.run;
   run.optimizer = asked.optimizer;
@@ -40,7 +39,8 @@ MeshQuestion mesh_question(const FitsQuestion& asked) {
 FitsAnswer fits_of_meshes(const FitsQuestion& asked, std::size_t threads,
                           const std::function<void(const FitRow&)>& done) {
   MeshQuestion question = mesh_question(asked);
-  FitsAnswer answer{.rows = {}, .unit = "tokens", .what = {}};
+  FitsAnswer answer{.rows = {}, .unit = "tokens", .what = {}, .question = {}};
+  answer.question = question;
   answer.what = question.run.architecture.name + ": " + std::to_string(question.run.global_batch) +
                 " sequences of " + std::to_string(question.run.architecture.sequence) +
                 " tokens a step; bf16, optimizer " + to_string(asked.optimizer) +
@@ -108,7 +108,7 @@ FitsAnswer fits_of_pipelines(const FitsQuestion& asked, std::size_t threads,
     if (asked.devices.empty()) most = std::max(most, all);
   }
   const std::int64_t microbatches = asked.batch.value_or(4 * most);
-  FitsAnswer answer{.rows = {}, .unit = "samples", .what = {}};
+  FitsAnswer answer{.rows = {}, .unit = "samples", .what = {}, .question = {}};
   answer.what = asked.model.stem().string() + ": " + std::to_string(microbatches) +
                 " microbatches a step; bf16_amp, optimizer " + to_string(asked.optimizer) +
                 "; one pipeline, simulated";

@@ -28,8 +28,9 @@ struct FitsQuestion {
 
 struct FitsAnswer {
   std::vector<FitRow> rows;
-  std::string unit;  ///< "tokens" or "samples"
-  std::string what;  ///< the step, in words
+  std::string unit;                      ///< "tokens" or "samples"
+  std::string what;                      ///< the step, in words
+  std::optional<MeshQuestion> question;  ///< of an architecture, but for its devices
 };
 
 /// Errors: ConfigError of the files, and where the length of sequences is not known.

@@ -133,6 +133,8 @@ Layers pipeline_layers(const MeshRun& run, const Network& network) {
   layers.name = run.architecture.name;
   layers.microbatch_size = run.microbatch_size * run.mesh.size(Axis::Data);
   layers.notes = network.notes;
+  layers.notes.insert(layers.notes.end(), run.architecture.left_out.begin(),
+                      run.architecture.left_out.end());
   layers.notes.push_back("one pipeline of " + to_string(run.mesh) +
                          ": collectives in the layers' times, reductions of gradients " +
                          (layers.reductions.empty() ? "in the optimizer's" : "beside backwards"));

@@ -171,7 +171,8 @@ Cluster pipeline_cluster(const MeshRun& run, const Network& hosts) {
   const Mesh& mesh = run.mesh;
   const Network network = message_network(run, hosts);
   const auto ranks = static_cast<std::size_t>(mesh.size(Axis::Pipeline));
-  Cluster cluster{.name = network.name, .kinds = {network.device}, .notes = network.notes};
+  Cluster cluster{
+      .name = network.name, .kinds = {mesh_device(run, network)}, .notes = network.notes};
   cluster.kind_of_device.assign(ranks, 0);
   cluster.paths.resize(ranks * ranks);
   // [4 * rank + 2 * nic + into] Out of a rank and into it, by its port and by its NIC, where

@@ -33,7 +33,9 @@ class Candidates {
       : question_(question),
         devices_per_host_(devices_per_host),
         of_devices_(divisors(question.devices)),
-        of_batch_(divisors(question.run.global_batch)) {
+        of_batch_(divisors(question.run.global_batch)),
+        cp_(open_sizes(question.cp, divides_context(question.run.architecture))),
+        ep_(open_sizes(question.ep, question.run.architecture.experts > 0)) {
     for (const auto& [name, sizes] : {std::pair("tp", &question.tp), std::pair("cp", &question.cp),
                                       std::pair("pp", &question.pp), std::pair("dp", &question.dp)})
       for (const std::int64_t size : *sizes) must_divide(name, size, "devices", question.devices);
@@ -43,7 +45,7 @@ class Candidates {
     MeshRun run = question_.run;
     run.balanced = true;
     for (const std::int64_t tp : or_all(question_.tp, of_devices_))
-      for (const std::int64_t cp : or_all(question_.cp, of_devices_))
+      for (const std::int64_t cp : cp_)
         for (const std::int64_t pp : or_all(question_.pp, of_devices_)) add_mesh(run, tp, cp, pp);
     if (found_.empty()) {
       if (nearest_) throw *nearest_;
@@ -55,6 +57,12 @@ class Candidates {
   }
 
  private:
+  /// The sizes asked for; of an open axis all that divide the devices, or 1 if the model has
+  /// nothing that it divides.
+  std::vector<std::int64_t> open_sizes(const std::vector<std::int64_t>& asked, bool divides) const {
+    return !asked.empty() ? asked : divides ? of_devices_ : std::vector<std::int64_t>{1};
+  }
+
   void add_mesh(MeshRun run, std::int64_t tp, std::int64_t cp, std::int64_t pp) {
     const std::int64_t within = tp * cp * pp;
     if (question_.devices % within != 0) return;
@@ -63,7 +71,7 @@ class Candidates {
     run.mesh.sizes = {tp, cp, pp, dp};
     run.sequence_parallel = question_.run.sequence_parallel && tp > 1;
     run.microbatch_size = 1;
-    run.mesh.experts = question_.ep.empty() ? 1 : question_.ep.front();
+    run.mesh.experts = ep_.front();
     run.stages_per_rank = 1;
     if (refused(run)) return;
     if (!hosts_align(run.mesh, devices_per_host_)) {
@@ -74,7 +82,7 @@ class Candidates {
                            "products divide ", devices_per_host_, " or are its multiples"));
       return;
     }
-    for (const std::int64_t ep : or_all(question_.ep, of_devices_)) {
+    for (const std::int64_t ep : ep_) {
       run.mesh.experts = ep;
       for (const std::int64_t size : or_all(question_.microbatch_size, of_batch_)) {
         run.microbatch_size = size;
@@ -118,7 +126,7 @@ class Candidates {
 
   const MeshQuestion& question_;
   const std::int64_t devices_per_host_;
-  const std::vector<std::int64_t> of_devices_, of_batch_;
+  const std::vector<std::int64_t> of_devices_, of_batch_, cp_, ep_;
   std::vector<MeshRun> found_;
   std::optional<ConfigError> nearest_;  // the first refusal
 };
@@ -352,13 +360,10 @@ Bytes reserved_by(const MeshRun& run, const std::optional<AllocatorSettings>& al
 }
 
 Bytes reserved_limit(const MeshQuestion& question, const MeshRun& run, const Network& network) {
-  std::int64_t communicators = run.mesh.experts > 1 ? 1 : 0;
-  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data})
-    if (run.mesh.size(axis) > 1) ++communicators;
-  const Bytes usable =
-      network.device.memory - std::max(network.device.reserve, outside_allocator(communicators));
-  return Bytes{
-      static_cast<std::int64_t>((1 - question.memory_margin) * static_cast<double>(usable.value))};
+  const DeviceKind device = mesh_device(run, network);
+  const Bytes usable = device.memory - question.reserve.value_or(device.reserve);
+  const double margin = memory_margin(question.memory_margin, question.allocator.has_value());
+  return Bytes{static_cast<std::int64_t>((1 - margin) * static_cast<double>(usable.value))};
 }
 
 Bytes undivided_state(const MeshRun& run, const Network& network) {

@@ -56,8 +56,8 @@ Bytes memory_limit(const Network& network);
 /// What PyTorch's allocator reserves for so many allocated bytes of a rank, by a factor.
 Bytes reserved_by(const MeshRun& run, const std::optional<AllocatorSettings>& allocator,
                   Bytes allocated);
-/// What a rank may reserve: its device's memory less context and communicators (one each axis), or
-/// the reserve if that is more, and less the margin.
+/// What a rank may reserve: its device's memory less the question's reserve, else that of
+/// mesh_device(), and less the margin.
 Bytes reserved_limit(const MeshQuestion& question, const MeshRun& run, const Network& network);
 
 /// Parameters, gradients and optimizer's state of the whole model, each once.

@@ -103,6 +103,11 @@ TEST(MemoryLimits, OfGpusLeaveRoomForTheAllocator) {
   config.plan.allocator.emplace();
   cluster.kinds.front().type = DeviceType::Cpu;
   EXPECT_THAT(searched(), ElementsAre(Bytes{950}));
+  config.plan.memory_margin = 0.1;  // asked for: without an allocator, too
+  EXPECT_THAT(searched(), ElementsAre(Bytes{855}));
+  cluster.kinds.front().type = DeviceType::Gpu;
+  config.plan.allocator.reset();
+  EXPECT_THAT(searched(), ElementsAre(Bytes{855}));
 }
 
 }  // namespace

@@ -251,5 +251,44 @@ TEST_F(MeshMistakes, AnArchitectureWithAnUnknownKeyOrNone) {
   EXPECT_MESSAGE(message("{devices: 16}", "", "nowhere"));
 }
 
+// One of Megatron-LM's two schedules needs several stages a rank.
+TEST_F(ChosenMesh, OfAFrameworkTakesThoseOfItsSchedulesThatStagesARankAllow) {
+  const std::string mesh =
+      "version: 1\nmodel: " + (configs() / "architectures/gpt2_large.yaml").string() +
+      "\ncluster: " + (configs() / "clusters/3090_hosts.yaml").string() +
+      "\ntraining: {global_batch: 16, microbatch_size: 1}\n"
+      "parallel: {devices: 4, tp: 2, pp: 2, dp: 1, zero: 0, stages_per_rank: [1]}\n";
+  write("megatron.yaml", mesh + "plan: {for: megatron, iterations: 1}\nbaselines: []\n");
+  const Outcome outcome = run({"megatron.yaml", "--out", "out"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(result("out", "planned", "family"), "1f1b");
+  // What the user asks for is refused at the user's own line.
+  write("own.yaml",
+        mesh + "plan:\n  iterations: 1\n  families: [interleaved_1f1b]\n  stages_per_rank: [1]\n");
+  const Outcome refused = run({"own.yaml", "--out", "own"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, ContainsRegex("own.yaml:8:[0-9]+: plan.families: interleaved_1f1b "));
+}
+
+// DeepSpeed divides the optimizer's state beside pipelines, torchtitan all or nothing.
+TEST_F(ChosenMesh, OfAFrameworkHasTheZeroThatItRuns) {
+  for (const auto& [framework, allowed] : {std::pair{"torchtitan", "03"}, {"deepspeed", "01"}}) {
+    write("mesh.yaml",
+          "version: 1\nmodel: " + (configs() / "architectures/gpt2_large.yaml").string() +
+              "\ncluster: " + (configs() / "clusters/3090_hosts.yaml").string() +
+              "\ntraining: {global_batch: 16, microbatch_size: 1}\n"
+              "parallel: {devices: [4]}\nplan: {for: " +
+              framework + "}\n");
+    EXPECT_EQ(run({"mesh.yaml", "--out", framework}).code, 0);
+    for (const auto& row : rows_of(read(std::string(framework) + "/devices=4/meshes.csv"))) {
+      EXPECT_THAT(allowed, HasSubstr(row.at("zero")));
+      if (framework == std::string("deepspeed")) {
+        EXPECT_EQ(row.at("cp"), "1");
+        EXPECT_EQ(row.at("stages_per_rank"), "1");
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace pfeife

@@ -43,6 +43,18 @@ TEST_F(ReservedByMeshes, LeavesRoomForContextAndCommunicators) {
   EXPECT_NEAR(limit(), 80 - 3.4, 1e-6);
 }
 
+// What is then planned for may reserve as much as what was searched for.
+TEST_F(ReservedByMeshes, IsLimitedAsThePipelineOfTheMesh) {
+  MeshRun run = question.run;
+  run.mesh.sizes = {2, 2, 2, 2};
+  const DeviceKind& device = pipeline_cluster(run, network).kinds.front();
+  const double usable = static_cast<double>((device.memory - device.reserve).value);
+  EXPECT_EQ(reserved_limit(question, run, network).value, static_cast<std::int64_t>(0.98 * usable));
+  question.reserve = Bytes{std::int64_t{10} << 30};
+  question.allocator.reset();
+  EXPECT_EQ(reserved_limit(question, run, network), Bytes{std::int64_t{70} << 30});
+}
+
 // Llama 3 8B: 8,030,261,248 parameters of 18 bytes.
 TEST_F(ReservedByMeshes, StatesAreThoseOfTheWholeModel) {
   question.run.mesh.sizes = {4, 1, 2, 1};

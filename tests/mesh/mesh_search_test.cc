@@ -29,7 +29,8 @@ MeshQuestion question_of(const Case& one) {
   question.run.global_batch = one.batch;
   question.devices = one.devices;
   question.cp = {1};
-  if (one.experts) question.ep.clear();
+  if (!one.experts) question.ep = {1};
+  question.zero = {0, 1};
   return question;
 }
 

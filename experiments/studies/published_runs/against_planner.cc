@@ -32,7 +32,11 @@ MeshQuestion question_of(const MeshRun& published) {
   question.run.sequence_parallel = true;
   question.devices = published.mesh.devices();
   if (published.mesh.size(Axis::Context) == 1) question.cp = {1};
-  if (published.zero > 0) question.zero = {published.zero};
+  question.ep = {1};
+  if (published.zero > 0)
+    question.zero = {published.zero};
+  else
+    question.zero = {0, 1};
   if (std::ranges::find(question.stages_per_rank, published.stages_per_rank) ==
       question.stages_per_rank.end())
     question.stages_per_rank.push_back(published.stages_per_rank);

@@ -44,7 +44,7 @@ ClusterFile pipeline_file(const MeshRun& run, const Network& hosts) {
       std::clamp<std::int64_t>(network.devices_per_host / run.mesh.stride(Axis::Pipeline), 1, pp));
   ClusterFile file{.name = network.name,
                    .notes = network.notes,
-                   .kinds = {network.device},
+                   .kinds = {mesh_device(run, network)},
                    .devices = {{0, ranks}}};
   const bool far = reduces_between_hosts(run.mesh, network.devices_per_host);
   const auto add = [&](LinkEntry link, Nanoseconds latency, bool in_rings) {

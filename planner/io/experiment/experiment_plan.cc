@@ -200,7 +200,8 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
                     "[reserves](#reserved-memory) must fit. `none`: what is "
                     "allocated"),
       field("memory_margin", &Wishes::memory_margin, real(0, 0.9),
-            "share of a device's memory, less the reserve, that stays free"),
+            "share of a device's memory, less the reserve, that stays free")
+          .by_default("`0.02`; with `allocator: none`, `0`"),
       Field<Wishes>{"devices", "a list, or `search`",
                     "the device of each rank. `search`: which of the first D runs which rank [is "
                     "found](open_choices.md)",

@@ -90,8 +90,7 @@ void read_pipeline(const YamlNode& root, const std::filesystem::path& folder,
   }
   for (const char* key : {"plan.families", "plan.stages_per_rank", "plan.recompute", "baselines"})
     if (config.places.contains(key)) config.mesh->given.insert(key);
-  config.mesh->question.allocator = config.plan.allocator;
-  config.mesh->question.memory_margin = config.plan.memory_margin;
+  config.mesh->question = mesh_question(config);
 }
 
 }  // namespace
@@ -133,7 +132,7 @@ const FieldList<MeshQuestion>& mesh_fields() {
       size("ep", &Question::ep,
            "over how many replicas the experts are divided, of a model that has them"),
       field("zero", &Question::zero, sizes<int>(0, 3, open.zero),
-            "what the replicas divide: [ZeRO](#zero). `search` takes 0 and 1"),
+            "what the replicas divide: [ZeRO](#zero). `search` takes 0, 1 and 3"),
       field("recompute", &Question::recomputation, recomputation(open.recomputation),
             "`full`: each layer keeps its input alone"),
       field("stages_per_rank", &Question::stages_per_rank,

@@ -228,6 +228,16 @@ void read_experts(const Config& config, Architecture& architecture) {
   architecture.feed_forward = config.at("moe_intermediate_size");
 }
 
+/// Multi-token prediction (DeepSeek-V3, arXiv 2412.19437, sec. 2.2).
+void note_prediction_layers(const Config& config, Architecture& architecture) {
+  const std::int64_t layers = config.figure("num_nextn_predict_layers", 0).value_or(0);
+  if (layers == 0) return;
+  architecture.left_out.push_back(
+      stream_all("not planned: num_nextn_predict_layers ", layers,
+                 " (multi-token prediction); parameters, step and memory of the last stage lack ",
+                 layers == 1 ? "this layer" : "these layers"));
+}
+
 void read_heads(const Config& config, Architecture& architecture) {
   if (architecture.latent) return;
   if (architecture.heads % architecture.kv_heads != 0)
@@ -261,6 +271,7 @@ Architecture hugging_face_architecture(const YamlNode& root) {
   if (config.kind() == "deepseek_v3") read_latent(config, architecture);
   read_heads(config, architecture);
   read_experts(config, architecture);
+  note_prediction_layers(config, architecture);
   return architecture;
 }
 

@@ -30,6 +30,11 @@ constexpr double reserved_factor(const AllocatorSettings& settings) {
 /// of libraries. Deployments keep 5 % beside plain allocated bytes; the allocator's own part is
 /// modelled here.
 inline constexpr double kMemoryMargin = 0.02;
+/// The margin that was asked for. Else kMemoryMargin, or 0 where no allocator is modelled: what is
+/// allocated may then fill the device.
+constexpr double memory_margin(const std::optional<double>& asked, bool allocator) {
+  return asked.value_or(allocator ? kMemoryMargin : 0);
+}
 
 // Outside the allocator: what DeviceKind::reserve stands for.
 

@@ -49,7 +49,7 @@ void check_sequence(const MeshRun& run) {
   if (run.sequence_parallel)
     must_divide("tp", tp, "tokens of a rank (sequence parallelism)",
                 run.architecture.sequence / cp);
-  if (cp > 1 && run.architecture.attention == AttentionKind::Plain)
+  if (cp > 1 && !divides_context(of))
     throw ConfigError({}, stream_all("cp ", cp, " needs fused attention; write `attention: fused` ",
                                      "in the architecture, or cp 1"));
 }
@@ -99,6 +99,19 @@ void check_run(const MeshRun& run) {
                       stream_all("pp ", run.mesh.size(Axis::Pipeline), " x ", run.stages_per_rank,
                                  " stages a rank are more than the ", pieces,
                                  " layers with embedding and head; nearest: ", pieces, " stages"));
+}
+
+bool divides_context(const Architecture& architecture) {
+  return architecture.attention == AttentionKind::Fused;
+}
+
+DeviceKind mesh_device(const MeshRun& run, const Network& network) {
+  std::int64_t communicators = run.mesh.experts > 1 ? 1 : 0;
+  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data})
+    if (run.mesh.size(axis) > 1) ++communicators;
+  DeviceKind device = network.device;
+  device.reserve = std::max(device.reserve, outside_allocator(communicators));
+  return device;
 }
 
 Network message_network(const MeshRun& run, Network network) {

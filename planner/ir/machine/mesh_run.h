@@ -56,14 +56,15 @@ struct MeshRun {
 struct MeshQuestion {
   MeshRun run;  ///< all that is not open
   std::int64_t devices = 1;
-  std::vector<std::int64_t> tp, cp, pp, dp, ep{1};
+  std::vector<std::int64_t> tp, cp, pp, dp, ep;
   std::vector<std::int64_t> microbatch_size;
   std::vector<std::int64_t> stages_per_rank{1, 2, 4};
-  std::vector<int> zero{0, 1};
+  std::vector<int> zero{0, 1, 3};
   std::vector<Recompute> recomputation{Recompute::None, Recompute::Attention, Recompute::Full};
   /// As PlanSettings has them.
   std::optional<AllocatorSettings> allocator = AllocatorSettings{};
-  double memory_margin = kMemoryMargin;
+  std::optional<double> memory_margin = {};
+  std::optional<Bytes> reserve = {};
   friend bool operator==(const MeshQuestion&, const MeshQuestion&) = default;
 };
 
@@ -75,6 +76,12 @@ void must_divide(const std::string& name, std::int64_t size, const std::string& 
 /// Refuses a run that cannot be divided: ConfigError without a place, that names what does not
 /// divide what, and the nearest sizes that do.
 void check_run(const MeshRun& run);
+
+/// Whether context parallelism can divide the model: its attention is fused.
+bool divides_context(const Architecture& architecture);
+
+/// A device of the mesh: its reserve has room for context and communicators, one each axis.
+DeviceKind mesh_device(const MeshRun& run, const Network& network);
 
 /// What messages between the ranks of a pipeline have of `network`: with scatter_gather the wires
 /// of tp devices of a host, and the gathering in their rate and latency.

@@ -59,6 +59,8 @@ struct Architecture {
   bool query_key_norm = false;  ///< of every head's query and key, before they are rotated
   bool tied_embedding = true;
   double dropout = 0;  ///< probability; 0 = there is none
+  /// Parts of the model that the file has and nothing here plans, a sentence each.
+  std::vector<std::string> left_out = {};
   friend bool operator==(const Architecture&, const Architecture&) = default;
 };
 

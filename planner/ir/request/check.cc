@@ -164,7 +164,7 @@ void check_plan(const PlanSettings& plan) {
   check_offload(plan);
   if (!(plan.as_fast >= 0 && plan.as_fast <= 1))
     refuse("plan.as_fast", "a share from 0 to 1 is needed");
-  if (!(plan.memory_margin >= 0 && plan.memory_margin <= 0.9))
+  if (plan.memory_margin && !(*plan.memory_margin >= 0 && *plan.memory_margin <= 0.9))
     refuse("plan.memory_margin", "a share from 0 to 0.9 is needed");
   if (plan.file && plan.schedule)
     refuse("plan.schedule", "plan.file has a schedule; leave one of the two out");

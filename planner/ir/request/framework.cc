@@ -11,10 +11,16 @@ std::span<const Framework> frameworks() {
       {.name = "megatron",
        .title = "Megatron-LM",
        .families = {"1f1b", "interleaved_1f1b"},
-       .recompute = {None, Full, Blocks, Attention}},
+       .recompute = {None, Full, Blocks, Attention},
+       .zero = {0, 1, 3}},
       {.name = "torchtitan", .title = "torchtitan", .recompute = {None, Full}},
       {.name = "automodel", .title = "NeMo AutoModel", .recompute = {None, Full}},
-      {.name = "deepspeed", .title = "DeepSpeed", .families = {"1f1b"}, .recompute = {None, Full}}};
+      {.name = "deepspeed",
+       .title = "DeepSpeed",
+       .families = {"1f1b"},
+       .recompute = {None, Full},
+       .zero = {0, 1},
+       .divides_contexts_and_experts = false}};
   return table;
 }
 

@@ -17,6 +17,8 @@ struct Framework {
   bool between_modules = true;
   std::vector<std::string> families = {};  ///< schedules that it runs; empty = every one
   std::vector<Recompute> recompute = {Recompute::None};  ///< what it can compute again
+  std::vector<int> zero = {0, 3};                        ///< ZeRO of replicas beside pipelines
+  bool divides_contexts_and_experts = true;              ///< has cp and ep beside pipelines
 };
 
 std::span<const Framework> frameworks();

@@ -5,6 +5,31 @@
 #include "planner/ir/request/framework.h"
 
 namespace pfeife {
+namespace {
+
+constexpr const char* kInterleaved = "interleaved_1f1b";
+
+}  // namespace
+
+MeshQuestion mesh_question(const Request& request) {
+  MeshQuestion question = request.mesh->question;
+  question.allocator = request.plan.allocator;
+  question.memory_margin = request.plan.memory_margin;
+  question.reserve = request.plan.reserve;
+  const Framework* const made_for = framework(request.plan.framework);
+  if (made_for == nullptr) return question;
+  const MeshQuestion open = usual_mesh();
+  if (question.zero == open.zero) question.zero = made_for->zero;
+  if (!made_for->divides_contexts_and_experts)
+    for (auto* sizes : {&question.cp, &question.ep})
+      if (sizes->empty()) *sizes = {1};
+  const bool interleaves =
+      made_for->families.empty() ||
+      std::ranges::find(made_for->families, kInterleaved) != made_for->families.end();
+  if (question.stages_per_rank == open.stages_per_rank && !interleaves)
+    question.stages_per_rank = {1};
+  return question;
+}
 
 Request pipeline_request(const Request& mesh_request, const MeshRun& run) {
   Request request = mesh_request;
@@ -24,7 +49,7 @@ Request pipeline_request(const Request& mesh_request, const MeshRun& run) {
   const bool interleaved = run.stages_per_rank > 1;
   if (open("plan.families", plan.families, usual.plan.families)) {
     plan.families = {"1f1b", "zb_greedy"};
-    if (interleaved) plan.families.emplace_back("interleaved_1f1b");
+    if (interleaved) plan.families.emplace_back(kInterleaved);
   }
   if (open("plan.stages_per_rank", plan.stages_per_rank, usual.plan.stages_per_rank)) {
     plan.stages_per_rank = {1};

@@ -6,6 +6,10 @@
 
 namespace pfeife {
 
+/// What is asked of the mesh of `request`, which has one: of what its question leaves open, what
+/// `plan.for` can run; and the memory limits of its pipeline.
+MeshQuestion mesh_question(const Request& request);
+
 /// The request for one pipeline of `run`, the mesh that was chosen for `mesh_request`. A microbatch
 /// is that of all replicas together, and the mesh file has the replicas. Families, stages a rank,
 /// recomputation and baselines are as usual on a mesh where `mesh_request` does not say them.

@@ -32,7 +32,6 @@ std::string BaselineSettings::name() const {
 
 MeshQuestion usual_mesh() {
   MeshQuestion question;
-  question.cp = question.ep = {1};
   MeshRun& run = question.run;
   run.mesh.order = {Axis::Tensor, Axis::Context, Axis::Data, Axis::Pipeline};
   run.sequence_parallel = run.scatter_gather = run.overlap_reductions = true;

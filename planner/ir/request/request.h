@@ -68,7 +68,8 @@ struct PlanSettings {
   /// Plans that take at most this share longer than the fastest count as fast as it; of these the
   /// one that is least full is taken.
   double as_fast = 0.001;
-  double memory_margin = kMemoryMargin;  ///< share of what is left that stays free
+  /// Share of what is left that stays free; absent = memory_margin() of allocator_settings.h.
+  std::optional<double> memory_margin = {};
   /// PyTorch's; none: what is allocated is all that must fit.
   std::optional<AllocatorSettings> allocator = AllocatorSettings{};
 
@@ -144,8 +145,9 @@ struct Calibration {
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
-/// What is asked of a mesh unless a config says otherwise: tp, pp, dp, ZeRO and recomputation are
+/// What is asked of a mesh unless a config says otherwise: every size, ZeRO and recomputation are
 /// open; sequence parallelism, bf16, reductions beside backwards; neighbours are tp, cp, dp, pp.
+/// Configs and `pfeife-exp fits` both begin with it.
 MeshQuestion usual_mesh();
 
 /// `parallel` of an architecture: a mesh is to be chosen, and one pipeline of it to be planned.
