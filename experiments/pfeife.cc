@@ -342,8 +342,9 @@ AskedCase request_of(const std::string& config, const std::filesystem::path& fil
 
 std::vector<std::string> request_keys() { return config_keys(); }
 
-Planned load_plan(const std::filesystem::path& folder, const RunOptions& options) {
-  const std::filesystem::path file = folder / "plan.yaml";
+Planned load_plan(const std::filesystem::path& named, const RunOptions& options) {
+  const std::filesystem::path file = named.extension() == ".yaml" ? named : named / "plan.yaml",
+                              folder = file.parent_path();
   must_exist(file);
   const Plan saved = read_plan(file);
   if (!saved.files)

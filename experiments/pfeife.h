@@ -145,7 +145,7 @@ Planned plan(const Request& request, const RunOptions& options = {});
 
 /// A plan from the folder in which it was saved, its costs computed anew from the files that it
 /// names, estimated and simulated. Errors: ConfigError, also if it names no files.
-Planned load_plan(const std::filesystem::path& folder, const RunOptions& options = {});
+Planned load_plan(const std::filesystem::path& named, const RunOptions& options = {});
 
 /// The bound that covers one of the contestants, with its class: no plan of the class has a smaller
 /// estimate. Nothing if none is known.

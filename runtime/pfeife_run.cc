@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "planner/io/files/command_line.h"
+#include "planner/io/plan/plan_file.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/run_main.h"
 #include "runtime/check_verb.h"
@@ -118,7 +119,7 @@ ReplicaRanks replicas(const Given& given) {
 
 PlanRequest plan_request(const Given& given) {
   return {
-      .plan = get<std::string>(given, "plan", ""),
+      .plan = plan_file(get<std::string>(given, "plan", "")).string(),
       .model = get<std::string>(given, "model", ""),
       .schedule = get<std::string>(given, "schedule", ""),
       .cuts = get<std::string>(given, "cuts", ""),

@@ -17,8 +17,8 @@ namespace {
 
 using std::filesystem::path;
 
-path plan_file(const path& named) {
-  const path file = is_folder(named) ? named / "plan.yaml" : named;
+path existing_plan(const path& named) {
+  const path file = plan_file(named);
   if (!is_there(file)) throw ConfigError({file.string()}, "there is no such plan");
   return file;
 }
@@ -86,7 +86,7 @@ Measurement measurement_of(const ObservedRun& run) {
 
 RunOfPlan run_of_plan(const path& named, std::span<const path> traces,
                       const std::optional<Trace>& simulated) {
-  RunOfPlan of{.file = plan_file(named)};
+  RunOfPlan of{.file = existing_plan(named)};
   const Plan plan = read_plan(of.file);
   of.inputs = read_plan_inputs(plan, of.file.parent_path());
   static_cast<PricedPlan&>(of) = priced_as_files(plan, of.inputs, of.file);

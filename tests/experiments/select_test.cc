@@ -83,6 +83,9 @@ TEST_F(Selection, ReferenceModeAndGivenPlansAreMarkedWhereverThePlanIsShown) {
   check("plan={search: reference, stages_per_rank: 1}", "reference", "reference mode");
   std::filesystem::copy(folder_ / "marked/devices=2,microbatches=2/planned", folder_ / "kept");
   check("plan={file: \"" + (folder_ / "kept/plan.yaml").string() + "\"}", "none", "given plan");
+  check("plan={file: \"" + (folder_ / "kept").string() + "\"}", "none", "given plan");
+  check("plan={schedule: \"" + (folder_ / "kept").string() + "\", cuts: [3]}", "none",
+        "given schedule and cuts");
   check("plan={schedule: \"" + (folder_ / "kept/schedule.csv").string() + "\", cuts: [3]}", "none",
         "given schedule and cuts");
 }

@@ -208,7 +208,8 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
                     read_rank_devices, rank_devices_value, true}
           .by_default("rank r on device r"),
       given_file("file", &Wishes::file, context,
-                 "instead of all these: a `plan.yaml` with its `schedule.csv` beside it. It says "
+                 "instead of all these: a `plan.yaml` with its `schedule.csv` beside it, or their "
+                 "folder. It says "
                  "devices and microbatches, and precision, optimizer, clipping and microbatch size "
                  "where `training` does not")
           .by_default("none"),

@@ -7,6 +7,7 @@
 #include "planner/io/cluster/device_list.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/digest.h"
+#include "planner/io/files/open_file.h"
 #include "planner/io/files/yaml_document.h"
 #include "planner/io/model/training_yaml.h"
 #include "planner/io/plan/plan_bound.h"
@@ -337,6 +338,10 @@ void write_plan(const std::filesystem::path& folder, const Plan& plan) {
   const std::string schedule = write_schedule(plan.schedule);
   write_file(folder / "schedule.csv", schedule);
   write_file(folder / "plan.yaml", plan_text(plan, sha256(schedule)));
+}
+
+std::filesystem::path plan_file(const std::filesystem::path& named) {
+  return is_folder(named) ? named / "plan.yaml" : named;
 }
 
 Plan read_plan(const std::filesystem::path& file) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "planner/io/files/open_file.h"
 #include "planner/io/files/text_file.h"
 #include "planner/ir/basics/error.h"
 
@@ -96,7 +97,7 @@ Schedule read_schedule(std::string_view text, const std::string& name, Dialect d
 }
 
 Schedule read_schedule_file(const std::filesystem::path& path, Dialect dialect) {
-  const TextFile file = read_text_file(path);
+  const TextFile file = read_text_file(is_folder(path) ? path / "schedule.csv" : path);
   return read_schedule(file.text, file.name, dialect);
 }
 

@@ -17,6 +17,7 @@ namespace pfeife {
 /// cell of the first thing that is not an action; an empty row.
 Schedule read_schedule(std::string_view text, const std::string& name,
                        Dialect dialect = Dialect::Current);
+/// The same of a file, or of schedule.csv in the folder of a plan.
 Schedule read_schedule_file(const std::filesystem::path& path, Dialect dialect = Dialect::Current);
 
 /// For whom a schedule is written.
