@@ -28,6 +28,10 @@ check "old option" "pfeife-schedule: --loops is called --stages-per-rank now" "$
 "$program" generate zb_greedy --ranks 4 --microbatches 8 --memory 0 >/dev/null 2>&1; check "no memory" 2 $?
 check "unknown option" "'--microbatch'; see pfeife-schedule generate --help" \
   "$("$program" generate gpipe --ranks 4 --microbatch 8 2>&1)"
+folder=$(mktemp -d)  # of a plan
+"$program" generate gpipe --ranks 2 --microbatches 2 >"$folder/schedule.csv"
+check "the folder of a schedule" "right: 2 ranks" "$("$program" validate "$folder" 2>&1)"
+rm -r "$folder"
 "$program" certify / >/dev/null 2>&1; check "a folder has no proof" 2 $?
 check "a folder has no proof" "neither a plan.yaml nor a certificate.txt" "$("$program" certify / 2>&1)"
 check "missing plan" "/nowhere.yaml: there is no such file" "$("$program" certify /nowhere.yaml 2>&1)"
