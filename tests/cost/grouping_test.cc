@@ -8,7 +8,9 @@
 
 #include "planner/cost/layers/local_nodes.h"
 #include "planner/cost/operators/roofline.h"
+#include "planner/cost/operators/table_effects.h"
 #include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/graph_split.h"
 #include "tests/cost/graph_builder.h"
 
 namespace pfeife {
@@ -201,9 +203,35 @@ TEST(LocalNodes, RandomNumbersAndWrittenBuffersAreNot) {
   g.call("idle", "dropout", {{"input", ones}, {"p", 0.0}, {"train", true}}, dense({8}));
   g.call("drops", "dropout", {{"input", ones}, {"p", 0.5}, {"train", true}}, dense({8}));
   g.call("unknown", "no_such_operator", {{"self", ones}}, dense({8}));
-  // Also `empty`, for what bernoulli_ writes there.
+  // Also `empty`, for what bernoulli_ writes there. An operator without a row reads what it is
+  // given.
   EXPECT_THAT(local(g.build()),
-              ElementsAre(true, false, false, false, false, true, true, false, false));
+              ElementsAre(true, false, false, false, false, true, true, false, true));
+}
+
+// first = x[0] is read behind the cut alone. Planner and runtimes have one answer: the second
+// stage, which has x, makes it, and nothing but `up` is sent. A copy of x, and a view of what is
+// written in place, are sent.
+TEST(LocalNodes, ViewsOfInputsAreMadeWhereTheyAreRead) {
+  const auto crossing = [](const std::string& op, bool written) {
+    GraphBuilder g;
+    const ValueId x = g.input("x", dense({4, 8})), w = g.parameter("w", dense({8, 8}));
+    const ValueId first = g.call("first", op, {{"self", x}}, dense({8}));
+    if (written) g.call("fill", "zero_", {{"self", x}}, dense({4, 8}));
+    const ValueId up = g.call("up", "linear", {{"input", x}, {"weight", w}}, dense({4, 8}));
+    g.call("sum", "add", {{"self", up}, {"other", first}}, dense({4, 8}));
+    const Graph graph = g.build();
+    const NodeId cut{written ? 2 : 1};
+    const GraphSplit split = split_graph(graph, table_effects(graph), {&cut, 1});
+    List sent, planned;
+    for (const Crossing& c : split.crossings) sent.push_back(graph.value(c.value).name);
+    for (const LayerValue& v : layers(graph).values) planned.push_back(v.name);
+    EXPECT_EQ(sent, planned);
+    return sent;
+  };
+  EXPECT_THAT(crossing("select", false), ElementsAre("up"));
+  EXPECT_THAT(crossing("neg", false), ElementsAre("first", "up"));
+  EXPECT_THAT(crossing("select", true), ElementsAre("first", "up"));
 }
 
 // mask = zeros like x (only its shape); mask[0] is filled: all local, the fill too. A second mask

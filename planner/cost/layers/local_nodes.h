@@ -7,9 +7,8 @@
 
 namespace pfeife {
 
-/// [node] true if its result depends on no model input, parameter, random number or buffer that is
-/// written (positions, masks, rotary tables; in-place operators among them included), or is a mere
-/// view of a model input. Operators that only look at a tensor's shape do not depend on it. Linear.
+/// [node] true if no value of it is sent: the free nodes of graph_split.h by the table of
+/// operators.
 std::vector<bool> local_nodes(const GraphFacts& facts);
 
 }  // namespace pfeife

@@ -36,8 +36,11 @@ class Splitter {
     for (std::size_t n = 0; n < effects.size(); ++n)
       for (const ValueId v : effects[n].writes) writers_[storages_.root_of(v)].push_back(n);
     find_free_nodes();
+    find_views_of_inputs();
     find_buffers_in_sight();
   }
+
+  const std::vector<bool>& free_nodes() const { return free_; }
 
   GraphSplit loss_weight() {
     const ValueId weight = *graph_.loss_weight;
@@ -130,6 +133,30 @@ class Splitter {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n)
       free_[n] = !reads_bound(n) && std::ranges::none_of(graph_.nodes[n].outputs, is_bound) &&
                  std::ranges::none_of(effects_[n].writes, is_bound);
+  }
+  /// Inputs are at hand on every rank, and so are views of them that read nothing else.
+  void find_views_of_inputs() {
+    std::vector<bool> input(graph_.values.size());  // [value] an input of the model, or its view
+    for (std::size_t v = 0; v < graph_.values.size(); ++v)
+      input[v] = graph_.values[v].role == ValueRole::Input && writers_of(ValueId{v}).empty();
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      const auto& aliases = effects_[n].aliases;
+      const auto views_an_input = [&](ValueId out) {
+        return std::ranges::any_of(aliases, [&](const auto& alias) {
+          const auto& [viewed, view] = alias;
+          return view == out && input[viewed.index()] &&
+                 graph_.value(viewed).type.dtype == graph_.value(view).type.dtype;
+        });
+      };
+      const auto at_hand = [&](ValueId in) { return input[in.index()] || is_free(in); };
+      if (effects_[n].random || node.outputs.empty() ||
+          !std::ranges::all_of(node.outputs, views_an_input) ||
+          !std::ranges::all_of(inputs_of(node), at_hand))
+        continue;
+      free_[n] = true;
+      for (const ValueId out : node.outputs) input[out.index()] = true;
+    }
   }
   /// A buffer that one node alone updates is seen by nobody, and a batch norm's by no gradient.
   void find_buffers_in_sight() {
@@ -269,6 +296,10 @@ GraphSplit split_graph(const Graph& graph, const std::vector<NodeEffects>& effec
 
 GraphSplit whole_graph(const Graph& graph, const std::vector<NodeEffects>& effects) {
   return Splitter(graph, effects).split({});
+}
+
+std::vector<bool> free_nodes(const Graph& graph, const std::vector<NodeEffects>& effects) {
+  return Splitter(graph, effects).free_nodes();
 }
 
 GraphSplit loss_weight_graph(const Graph& graph, const std::vector<NodeEffects>& effects) {

@@ -1,9 +1,9 @@
 // Which stage executes which nodes, and what it needs and hands on: a graph cut into stages.
 //
 // A value goes straight from the stage that makes it to each stage that reads it, once. The model's
-// inputs are at hand on every rank. Nodes that depend on no input, parameter, random number or
-// buffer that is written (positions, masks, rotary tables) are executed by every stage that reads
-// them and never sent.
+// inputs are at hand on every rank. Free nodes are executed by every stage that reads them and
+// never sent: those that depend on no input, parameter, random number or buffer that is written
+// (positions, masks, rotary tables), and views of the model's inputs that nothing writes into.
 //   const PlannedStages cut = stages_of(planned);
 //   for (const StageSlice& stage : cut.split.stages) std::printf("%zu nodes\n",
 //   stage.nodes.size());
@@ -57,6 +57,11 @@ GraphSplit split_graph(const Graph& graph, const std::vector<NodeEffects>& effec
                        std::span<const NodeId> cuts);
 /// The whole model as one stage.
 GraphSplit whole_graph(const Graph& graph, const std::vector<NodeEffects>& effects);
+
+/// [node] true if every stage that reads its results runs it for itself: the one answer for what
+/// the planner prices and what a runtime sends. Operators that read only a tensor's shape do not
+/// depend on it.
+std::vector<bool> free_nodes(const Graph& graph, const std::vector<NodeEffects>& effects);
 
 /// For a model that names a loss weight: one stage that computes the weight alone, from the
 /// model's inputs. ConfigError naming what the weight depends on besides: parameters, buffers that
