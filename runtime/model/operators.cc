@@ -115,11 +115,8 @@ class Constants {
     if (const auto* truth = std::get_if<bool>(&value)) return boolean(type, *truth);
     if (const auto* dtype = std::get_if<DType>(&value))
       return static_cast<std::int64_t>(placed_type(*dtype, placing_));
-    if (const auto* layout = std::get_if<Layout>(&value)) {
-      if (layout->code != 7) refuse(graph_, node_, "only strided layouts are executed");
-      return static_cast<std::int64_t>(c10::kStrided);
-    }
-    if (const auto* format = std::get_if<MemoryFormat>(&value)) return memory_format(format->code);
+    if (const auto* layout = std::get_if<Layout>(&value)) return layout->code;
+    if (const auto* format = std::get_if<MemoryFormat>(&value)) return format->code;
     if (std::holds_alternative<DeviceArgument>(value)) return placing_.device;
     if (const auto* text = std::get_if<std::string>(&value)) return *text;
     if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value))
@@ -167,20 +164,6 @@ class Constants {
         list_type && list_type->getElementType()->kind() == c10::TypeKind::FloatType)
       return c10::List<double>(std::vector<double>(list.begin(), list.end()));
     return c10::List<std::int64_t>(list);
-  }
-  c10::IValue memory_format(std::int64_t code) const {
-    switch (code) {  // the archive's numbers are not LibTorch's
-      case 1:
-        return static_cast<std::int64_t>(c10::MemoryFormat::Contiguous);
-      case 2:
-        return static_cast<std::int64_t>(c10::MemoryFormat::ChannelsLast);
-      case 3:
-        return static_cast<std::int64_t>(c10::MemoryFormat::ChannelsLast3d);
-      case 4:
-        return static_cast<std::int64_t>(c10::MemoryFormat::Preserve);
-      default:
-        refuse(graph_, node_, stream_all("unknown memory format ", code));
-    }
   }
 
   const Graph& graph_;
