@@ -134,7 +134,8 @@ RankPipeline::RankPipeline(const Pipeline& pipeline, RankId rank, const WeightSo
     weights_.emplace(pipeline.graph, pipeline.effects, source, options.placing, turns);
   if (!transport.keeps_rows()) return;
   Exchanges exchanges = exchanges_of(pipeline);
-  if (options_.update && !updates_at_once() && pipeline.ranks() > 1)
+  const bool norm_in_rows = std::ranges::any_of(pipeline.tasks.tasks, is_norm);
+  if ((norm_in_rows || settles()) && pipeline.ranks() > 1)
     for (std::size_t d = 0; d < pipeline.replicas.count; ++d) {
       std::vector<RankId> all = pipeline.replica_ranks(d);
       std::ranges::sort(all);
@@ -191,7 +192,11 @@ RankWork RankPipeline::work() {
     update_stage(s);
     replicas_.share_parameters(s);
   };
-  work.settle = [this](const Tag& tag) { settle_gradients(tag); };
+  work.settle = [this](const Tag& tag) {
+    if (settles()) return settle_gradients(tag);
+    // Optimizer steps follow all ranks' gradients, as the rows say, also where nothing is clipped.
+    shared_.norm(/*wanted=*/false, {}, options_.placing.device, tag, transport_, replicas_);
+  };
   if (replicas_.active()) {
     work.gradients_made = [this](StageId s) { replicas_.computed(s); };
     work.before_step = [this](StageId s) { replicas_.finish(s); };
@@ -227,7 +232,7 @@ std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
   for (const auto& [s, stage] : stages_) stage->end();
   replicas_.take_buffers();
   for (const StageId s : own_) replicas_.finish(s);  // and what the schedule did not update itself
-  if (!settled_) settle_gradients({calls_, kNormTask, 0});
+  if (settles() && !settled_) settle_gradients({calls_, kNormTask, 0});
   for (const StageId s : own_) update_stage(s);
   for (const StageId s : own_) replicas_.share_parameters(s);
   return records;
@@ -237,7 +242,6 @@ std::vector<TaskRecord> RankPipeline::step(const StepInputs& inputs) {
 /// update follows, where a gradient of any rank is not finite.
 void RankPipeline::settle_gradients(const Tag& tag) {
   settled_ = true;
-  if (!options_.update || updates_at_once()) return;
   for (const StageId s : own_) replicas_.finish(s);
   const double limit = options_.optimizer.clip_norm;
   const at::Tensor found = factor_ ? shared_.unscale(factor_->inverse(), replicas_) : at::Tensor();

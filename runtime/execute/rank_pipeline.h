@@ -90,6 +90,8 @@ class RankPipeline {
   const Graph& resized(std::int64_t samples);
   void update_stage(StageId stage);
   bool updates_at_once() const { return options_.optimizer.clip_norm <= 0 && !factor_; }
+  /// Updates wait for all gradients of all ranks.
+  bool settles() const { return options_.update && !updates_at_once(); }
   void settle_gradients(const Tag& tag);
   StageId maker_of(ValueId value) const;
 

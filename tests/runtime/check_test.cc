@@ -3,33 +3,41 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "tests/runtime/pipelines.h"
 
 namespace pfeife {
 namespace {
 
 using namespace testing;
+using namespace std::chrono_literals;
 
-/// Passes messages on; gradients between stages are off by a factor.
+/// Passes messages on; gradients between stages are off by a factor, and come late on rank 0.
 class WrongGradients final : public Transport {
  public:
-  WrongGradients(Transport& right, const DependencyGraph& tasks, double factor)
-      : right_(right), tasks_(tasks), factor_(factor) {}
+  WrongGradients(Transport& right, const DependencyGraph& tasks, double factor,
+                 std::chrono::milliseconds late)
+      : right_(right), tasks_(tasks), factor_(factor), late_(late) {}
 
   RankId rank() const override { return right_.rank(); }
   std::size_t ranks() const override { return right_.ranks(); }
   void send(RankId to, Tag tag, Tensors tensors) override {
     for (at::Tensor& tensor : tensors)
-      if (is_gradient(tag) && tensor.defined() && tensor.is_floating_point())
+      if (factor_ != 1 && is_gradient(tag) && tensor.defined() && tensor.is_floating_point())
         tensor = tensor * factor_;
     right_.send(to, tag, std::move(tensors));
   }
-  Message receive(RankId from, Tag tag) override { return right_.receive(from, tag); }
+  Message receive(RankId from, Tag tag) override {
+    if (right_.rank() == RankId{0} && is_gradient(tag)) std::this_thread::sleep_for(late_);
+    return right_.receive(from, tag);
+  }
   void stop(const RankFault& fault) override { right_.stop(fault); }
 
  private:
   bool is_gradient(Tag tag) const {
-    if (factor_ == 1 || tag.task >= tasks_.size()) return false;
+    if (tag.task >= tasks_.size()) return false;
     const auto* action = std::get_if<Action>(&tasks_.tasks[tag.task].cell);
     return action != nullptr && action->op == Op::Send && action->direction == Direction::Backward;
   }
@@ -37,22 +45,25 @@ class WrongGradients final : public Transport {
   Transport& right_;
   const DependencyGraph& tasks_;
   double factor_;
+  std::chrono::milliseconds late_;
 };
 
 // tests/data/models/own_model.py says what is in it.
 class Check : public ::testing::Test {
  protected:
   Check() { at::set_num_threads(1); }  // one a rank, as Model has it
-  CheckReport report_of(const ScheduleSpec& spec, bool double_precision, double factor = 1) {
+  CheckReport report_of(const ScheduleSpec& spec, bool double_precision, double factor = 1,
+                        std::optional<std::chrono::milliseconds> norm_waits = {}) {
     const Placement placement = placement_for(spec);
     std::vector<NodeId> cuts;
     for (std::size_t s = 1; s < placement.stages(); ++s)
       cuts.push_back(legal_.at(s * legal_.size() / placement.stages()));
-    const Pipeline pipeline = make_pipeline(graph_, cuts, generate(spec), placement);
+    Pipeline pipeline = make_pipeline(graph_, cuts, generate(spec), placement);
+    if (norm_waits) add_norm_reduction(pipeline);
     const RankOptions options{.placing = {.double_precision = double_precision}, .seed = 7};
     CheckReport report;
     run_ranks(spec.ranks, at::kCPU, [&](RankId rank, Transport& transport) {
-      WrongGradients wrong(transport, pipeline.tasks, factor);
+      WrongGradients wrong(transport, pipeline.tasks, factor, norm_waits.value_or(0ms));
       const CheckReport found = check_pipeline(pipeline, rank, source_, options, {}, wrong);
       if (rank == RankId{0}) report = found;
     });
@@ -75,6 +86,13 @@ TEST_F(Check, CallsAPipelineEqualWhoseParametersHaveFewBits) {
       largest = std::max(largest, report.largest.value / report.largest.allowed);
     }
   std::cout << "largest difference: " << largest << " of what is allowed\n";
+}
+
+// Nothing is updated and so nothing clipped, but all optimizer steps follow the norm of all ranks.
+TEST_F(Check, KeepsTheOrderOfRowsThatReduceANorm) {
+  const ScheduleSpec spec{.family = "1f1b", .ranks = 2, .microbatches = 4};
+  const CheckReport report = report_of(spec, true, 1, 20ms);
+  EXPECT_TRUE(report.right()) << to_string(report);
 }
 
 TEST_F(Check, HasDoublePrecisionForTypesOfFewBits) {
