@@ -32,8 +32,8 @@ addEventListener("load", async () => {
     check(/bound of \w/.test(crowded.textContent), "the bound is drawn, with its class");
     // A bound ends before a plan that it does not cover.
     drawScatter(crowded, [...few, {...few[0], id: "other", memory: 1.5 * most, bound: undefined}], {...state, x: "memory", y: "time"}, instrument.hooks);
-    const other = crowded.querySelector("[data-plan=other]").getBoundingClientRect(), bounds = [...crowded.querySelectorAll("line.bound")];
-    check(bounds.length > 0 && bounds.every(line => line.getBoundingClientRect().right <= other.left), "a bound goes through a plan of another class");
+    const uncovered = crowded.querySelector("[data-plan=other]").getBoundingClientRect(), bounds = [...crowded.querySelectorAll("line.bound")];
+    check(bounds.length > 0 && bounds.every(line => line.getBoundingClientRect().right <= uncovered.left), "a bound goes through a plan of another class");
     crowded.remove();
     const area = document.querySelector(".scatter .brush"), box = area.getBoundingClientRect();
     const drag = (target, from, to, more = {}) => {

@@ -151,17 +151,21 @@ std::optional<ClassOfPlan> class_of(const EvaluatedCase& evaluated, const Evalua
 }  // namespace
 
 const ScheduleSpec* listed_as(const ScheduleSpec& spec, std::span<const ScheduleSpec> listed) {
-  for (const ScheduleSpec& one : listed)
-    if (one == spec || (one.family == spec.family && one.stages_per_rank == spec.stages_per_rank &&
-                        spec.family != "file" && !family(spec.family).built_for_costs &&
-                        generate(one) == generate(spec)))
-      return &one;
+  for (const ScheduleSpec& known : listed)
+    if (known == spec ||
+        (known.family == spec.family && known.stages_per_rank == spec.stages_per_rank &&
+         spec.family != "file" && !family(spec.family).built_for_costs &&
+         generate(known) == generate(spec)))
+      return &known;
   return nullptr;
 }
 
 std::string class_name(const Bound& bound, bool any_order) {
-  return class_name(std::set<ScheduleSpec>(bound.schedules.begin(), bound.schedules.end())) +
-         (any_order ? " in any order" : "") + (bound.given_cuts ? " with the given cuts" : "");
+  const std::set<ScheduleSpec> schedules(bound.schedules.begin(), bound.schedules.end());
+  const std::string families = class_name(schedules);
+  const bool counted = families.ends_with(" families");
+  return families + (any_order && !counted ? " in any order" : "") +
+         (bound.given_cuts ? " with the given cuts" : "");
 }
 
 std::optional<Bound> bound_for(const EvaluatedCase& evaluated, const Evaluation& plan) {

@@ -28,7 +28,7 @@ Jitter jitter_of(const JitterSettings& settings) {
   return {.cv = settings.cv, .seed = settings.seed, .drift = settings.drift};
 }
 
-/// Of one step where repetitions do not vary: all percentiles are it.
+/// Repetitions that do not vary are one step, which is every percentile.
 std::optional<Spread> spread(const std::vector<Nanoseconds>& steps) {
   if (steps.empty()) return std::nullopt;
   return Spread{quantile(steps, 0.05), quantile(steps, 0.5), quantile(steps, 0.95)};

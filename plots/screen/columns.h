@@ -55,8 +55,8 @@ std::string each_device_briefly(const TableFacts& facts, const CaseRecord& recor
 /// How far the predicted step is above the bound, as a fraction: of the simulation, unless the
 /// case's plans are compared by estimates.
 std::optional<double> gap_of(const CaseRecord& record, const PlanRecord& plan);
-/// "gap: % over the bound on estimates of 1f1b": with the class of the cases' bounds, where all have
-/// the same.
+/// "gap: % over the bound on estimates of 1f1b": with the class of the cases' bounds, where all
+/// have the same.
 std::string gap_words(std::span<const CaseRecord> cases);
 /// Five digits at least, so that plans which differ little can be told apart; "-" for nothing.
 std::string milliseconds_text(const std::optional<Nanoseconds>& time);

@@ -23,7 +23,8 @@ std::string tail(const std::string& path, std::size_t parts) {
   std::size_t begin = path.size();
   for (; parts > 0 && begin != std::string::npos && begin > 0; --parts)
     begin = path.rfind('/', begin - 1);
-  const std::string name = path.substr(begin == std::string::npos || begin == 0 ? 0 : begin + 1);
+  const bool whole = begin == std::string::npos || begin == path.size();
+  const std::string name = whole ? path : path.substr(begin + 1);
   const std::size_t dot = name.rfind('.'), slash = name.rfind('/');
   return dot == std::string::npos || (slash != std::string::npos && dot < slash)
              ? name

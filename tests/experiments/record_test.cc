@@ -192,9 +192,8 @@ TEST_F(Record, ABoundIsShownWhereItCoversThePlan) {
             "8 of 1f1b and zb_h1 with the given cuts");
 }
 
-// Of orders that are built for costs: where every order of their placements is covered, so is any
-// schedule of whole microbatches there; where the search's bound leaves them out, they have their
-// own.
+// Where the bound covers every order of the placements of a schedule built for costs, it covers any
+// schedule of whole microbatches there; orders that the search's bound leaves out have their own.
 TEST_F(Record, OrdersThatTheBoundLeavesOutHaveTheirOwn) {
   EvaluatedCase all = evaluated({plan("planned", 10)});
   const ScheduleSpec listed{"1f1b", 2, 4, 1, {}, {}}, built{"zb_greedy", 2, 4, 1, {}, {}};

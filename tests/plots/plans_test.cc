@@ -70,7 +70,7 @@ TEST(Plans, TheBoundIsALineAtItsTime) {
   EXPECT_TRUE(by_class(parse_xml(plans_svg(two_plans(), {})), "bound").empty());
 }
 
-// Of four plans the third is of another class, and faster than the bound: the line passes it by. It
+// The third of four plans is of another class, and faster than the bound: the line passes it by. It
 // stands by itself for the last one, and says each time of which class it is.
 TEST(Plans, TheBoundGoesThroughPlansOfItsClassAlone) {
   std::vector<ComparedPlan> plans = two_plans();
