@@ -108,8 +108,9 @@ function drawLimit(svg, axis, value, figure, name, [x1, y1, x2, y2], taken) {
   }
   svg.append(el("line", {x1, y1, x2, y2, stroke: alarm ? "var(--alarm)" : "var(--ink)", "stroke-width": 1.6, "stroke-dasharray": alarm ? "6 4" : "2 3", class: figure.lineName}));
   const width = 6.6 * label.length;
-  const side = Math.max(x2 - 4 - width, 62);  // a short line's label ends with it, but begins in the drawing
-  const spots = (upright ? [[x1 - 5 - width, y1 + 12], [x1 - 5 - width, y2 - 6], [x1 - 5 - width, (y1 + y2) / 2]] : [[side, y1 - 5], [x1 + 4, y1 - 5], [Math.max((x1 + x2 - width) / 2, 62), y1 - 5], [side, y1 + 14]])
+  // Beside a level line, above or below it, near it or a line of text further away; a short line's label begins in the drawing.
+  const along = [x2 - 4 - width, x1 + 4, (x1 + x2 - width) / 2, (3 * x1 + x2) / 4 - width / 2, (x1 + 3 * x2) / 4 - width / 2].map(px => Math.max(px, 62));
+  const spots = (upright ? [[x1 - 5 - width, y1 + 12], [x1 - 5 - width, y2 - 6], [x1 - 5 - width, (y1 + y2) / 2]] : [-5, 14, -20, 29].flatMap(dy => along.map(px => [px, y1 + dy])))
     .map(([px, py]) => [px, py - 11, px + width, py + 3]);
   const spot = spots.find(one => !taken.some(other => overlap(one, other))) ?? spots[0];
   taken.push(spot);
