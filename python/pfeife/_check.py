@@ -95,11 +95,10 @@ def check(pipe: Any, args: Any, kwargs: Any) -> Checked:
     if means and means.counts and not means.terms.is_one_mean:
         plain = None  # which counts its means over labels, as the module does not of a microbatch
     if plain is None:
-        plain = program.assemble(
-            [node for node in program.graph.nodes if node.op == "call_function"], program.outputs[:1], pipe.device, pipe.moment
-        )
+        nodes = [node for node in program.graph.nodes if node.op == "call_function"]
+        plain = program.assemble(nodes, program.outputs[:1], pipe.device, pipe.moment)
         named = {one: whole[name] for name in whole for one in program.placeholders([name])}
-        inputs = [program.inputs.index(one) for one in program.inputs if one.users]
+        inputs = [program.inputs.index(one) for one in program.read(nodes)]
         own_module = None
     else:
         named, inputs = whole, list(range(len(leaves)))

@@ -265,7 +265,7 @@ def means_over_labels(context):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             plan = pfeife.plan(
-                module, dict(x=x, y=y), pfeife.uniform_cluster(2, **CLUSTER), microbatches=4, families=["zbv" if loss is several else "1f1b"], baselines=[]
+                module, dict(y=y, x=x), pfeife.uniform_cluster(2, **CLUSTER), microbatches=4, families=["zbv" if loss is several else "1f1b"], baselines=[]
             )
         pipe = Pipeline(module, plan)
         plain = Means(loss).double()
