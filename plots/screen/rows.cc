@@ -60,12 +60,6 @@ std::size_t Key::width() const {
   return width;
 }
 
-std::string stem(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string name = path.substr(slash == std::string::npos ? 0 : slash + 1);
-  return name.substr(0, name.rfind('.'));
-}
-
 std::vector<Key> keys_of(const std::vector<CaseRecord>& cases) {
   std::vector<Key> keys{{"D", {}}, {"N", {}}, {"model", {}, false}, {"cluster", {}, false}};
   std::vector<std::string> paths(keys.size());

@@ -34,7 +34,4 @@ std::string plan_name(const PlanRecord& plan);
 /// The same without knobs, "zb_greedy V=3 +rec" if it recomputes anything.
 std::string short_plan_name(const PlanRecord& plan);
 
-/// "models/vit_g14.pt2" to "vit_g14".
-std::string stem(const std::string& path);
-
 }  // namespace pfeife
