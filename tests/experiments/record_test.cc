@@ -75,7 +75,7 @@ class Record : public ::testing::Test {
   static Bound bound_of(const EvaluatedCase& all, int ms) {
     const Evaluation& plan = all.planned.front();
     return {
-        .time = milliseconds{ms}, .schedules = {plan.plan.spec}, .memory_limit = plan.memory_limit};
+        .time = milliseconds{ms}, .schedules = {plan.plan.spec}, .memory_limit = plan.need.limit};
   }
 
   CaseConfig config;
@@ -106,7 +106,7 @@ TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
   both.simulated_spread = Spread{milliseconds{11}, milliseconds{13}, milliseconds{15}};
   EvaluatedCase all = evaluated({both});
   all.answer.bound = Bound{
-      .time = milliseconds{8}, .schedules = {both.plan.spec}, .memory_limit = both.memory_limit};
+      .time = milliseconds{8}, .schedules = {both.plan.spec}, .memory_limit = both.need.limit};
   all.answer.covered = {{.layers = 3}};
   all.answer.uncertified.device_orders = true;
   all.answer.candidates = 77;
@@ -147,7 +147,7 @@ TEST_F(Record, ABoundIsShownWhereItCoversThePlan) {
   const ScheduleSpec own = all.planned[0].plan.spec;
   all.answer.bound = Bound{.time = milliseconds{8},
                            .schedules = {{"1f1b", 2, 4, 1, {}, {}}, own},
-                           .memory_limit = all.planned[0].memory_limit};
+                           .memory_limit = all.planned[0].need.limit};
   all.answer.covered = {{.layers = 3}};
   EXPECT_EQ(bound_on(all, config), "8 of 1f1b and zb_h1");
   using Change = std::function<void(EvaluatedCase&, Bound&, Plan&)>;
@@ -198,7 +198,7 @@ TEST_F(Record, OrdersThatTheBoundLeavesOutHaveTheirOwn) {
   EvaluatedCase all = evaluated({plan("planned", 10)});
   const ScheduleSpec listed{"1f1b", 2, 4, 1, {}, {}}, built{"zb_greedy", 2, 4, 1, {}, {}};
   all.answer.bound = Bound{
-      .time = milliseconds{8}, .schedules = {listed}, .memory_limit = all.planned[0].memory_limit};
+      .time = milliseconds{8}, .schedules = {listed}, .memory_limit = all.planned[0].need.limit};
   const auto with = [&](const ScheduleSpec& own, Covered covered) {
     EvaluatedCase changed = all;
     covered.layers = 3, covered.listed = 1, covered.bound = *all.answer.bound;

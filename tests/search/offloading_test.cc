@@ -113,7 +113,7 @@ TEST(Offloading, SaysWhatTheHostLacksAndFitsWithThat) {
   EXPECT_EQ(*none.lack, (Shortage{0, Bytes{700}, Bytes{100}}));
   EXPECT_EQ(none.lacking_plan, "1f1b, offload=1 1 0 0");
   EXPECT_EQ(
-      to_string(*none.lack),
+      host_text(*none.lack),
       "host 0 needs 700 B for what its devices offload and has 100 B (host_memory of the "
       "cluster), so it lacks 600 B: raise host_memory in the cluster file if hosts have more, use "
       "more hosts (devices_per_node), or offload less");
