@@ -174,6 +174,9 @@ Cluster pipeline_cluster(const MeshRun& run, const Network& hosts) {
   Cluster cluster{
       .name = network.name, .kinds = {mesh_device(run, network)}, .notes = network.notes};
   cluster.kind_of_device.assign(ranks, 0);
+  const std::int64_t in_host = network.devices_per_host / mesh.stride(Axis::Pipeline);
+  if (in_host > 1 && in_host < mesh.size(Axis::Pipeline))
+    cluster.devices_per_node = static_cast<std::size_t>(in_host);
   cluster.paths.resize(ranks * ranks);
   // [4 * rank + 2 * nic + into] Out of a rank and into it, by its port and by its NIC, where
   // messages go there.
