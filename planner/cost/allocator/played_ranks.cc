@@ -514,14 +514,19 @@ std::vector<Bytes> reserved_memory(const Plan& plan, const Layers& layers,
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (!limit.empty())  // the fullest first
     std::ranges::stable_sort(order, {}, [&](std::size_t r) { return limit[r] - reserved[r]; });
+  LeastReserved least;
   std::optional<PlayedPlan> played;
   for (const std::size_t r : order) {
     if (!limit.empty() && surely_fits(reserved[r], limit[r])) continue;
-    if (!played) played.emplace(plan, layers, settings);
+    if (!played) played.emplace(plan, layers, settings), least = least_reserved(layers, settings);
     const PlayedRank rank = played->play(RankId{r});
-    // What is allocated there is rounded, and may be more than the plan's bytes.
-    reserved[r] = std::max(rank.reserved, reserved[r] + rank.reserved - rank.allocated);
+    reserved[r] = std::max(least.of_each, reserved[r] + rank.reserved - rank.allocated);
     if (!limit.empty() && reserved[r] > limit[r]) break;
+  }
+  // Blocks are rounded, so the replay may allocate more than the plan's bytes.
+  if (played) {
+    const auto fullest = std::ranges::max_element(reserved);
+    *fullest = std::max(*fullest, least.of_fullest);
   }
   return reserved;
 }

@@ -40,7 +40,7 @@ struct LeastReserved {
 LeastReserved least_reserved(const Layers& layers, const AllocatorSettings& settings);
 
 /// [rank] Most that is reserved: plan.peak_memory and what the played lifetimes have beyond their
-/// allocated bytes, but no less than the segments of these; by reserved_factor() without lifetimes,
+/// allocated bytes, but no less than least_reserved(); by reserved_factor() without lifetimes,
 /// of slices and of plans that offload. `limit`: [rank]; ranks that allocate so much less that no
 /// allocator fills it are not played, nor any behind one that reserves too much: they need what
 /// they allocate. Empty = all are played.
