@@ -293,7 +293,7 @@ def plans(context, folder):
     else:
         rows = pfeife.schedule("1f1b", ranks=4, microbatches=4).lower(offload=1, b=2).cells
         context.plans["chain", "1f1b", "float64", 4] = pipeline_ranks.planned(context.capture("chain"), "1f1b", 4, 4)
-        found["peaks"] = offloading(context, folder / "peaks", "chain", [1] * 4, rows, family="1f1b")
+        found["peaks"] = offloading(context, folder / "peaks", "chain", [1, 1, 1, 0], rows, family="1f1b")
     return found
 
 
