@@ -15,6 +15,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <set>
 #include <thread>
 
 namespace nb = nanobind;
@@ -309,10 +310,14 @@ std::vector<nb::dict> stages(const Planned& planned, std::size_t contestant) {
       parameters.push_back(graph.parameters[parameter.index()].names.front());
     using Messages = std::vector<std::pair<std::string, std::size_t>>;
     Messages receives, sends;
+    std::set<std::size_t> gradients;
     for (const Crossing& crossing : cut.split.crossings) {
       const std::string& value = graph.value(crossing.value).name;
       if (crossing.to.index() == s) receives.emplace_back(value, crossing.from.index());
-      if (crossing.from.index() == s) sends.emplace_back(value, crossing.to.index());
+      if (crossing.from.index() == s) {
+        sends.emplace_back(value, crossing.to.index());
+        if (crossing.gradient) gradients.insert(crossing.to.index());
+      }
     }
     nb::dict& stage = stages.emplace_back();
     stage["rank"] = plan.placement.rank(StageId{s}).index();
@@ -325,11 +330,22 @@ std::vector<nb::dict> stages(const Planned& planned, std::size_t contestant) {
     stage["outputs"] = names(slice.outputs);
     stage["receives"] = nb::cast(receives);
     stage["sends"] = nb::cast(sends);
+    stage["gradients_from"] = nb::cast(std::vector(gradients.begin(), gradients.end()));
     const bool recomputed = s < plan.recomputed.stages.size() && plan.recomputed.stages[s];
     stage["recomputed"] = recomputed;
     stage["offload"] = s < plan.recomputed.offload.size() ? plan.recomputed.offload[s] : 0.0;
   }
   return stages;
+}
+/// What is wrong with rows for the plan's stages, where transfers hold their rank; "" if nothing
+/// is.
+std::string violations(const Planned& planned, std::size_t contestant, const std::string& rows) {
+  const PlannedStages cut = stages_of(planned, contestant);
+  const Plan& plan = planned.contestants.at(contestant).plan;
+  const StageGraph graph = stage_graph(cut.graph, cut.split, plan.placement);
+  const Schedule schedule = parse(rows);
+  return tool::violations_text(schedule, requirements_of(schedule, graph, plan.training.mode),
+                               semantics_of("none", /*blocking=*/true));
 }
 std::vector<double> slice_ends(const Planned& planned, std::size_t contestant) {
   return stages_of(planned, contestant).slice_ends;
@@ -413,6 +429,7 @@ void bind_planned(nb::module_& m) {
       .def("stages", &stages, "contestant"_a)
       .def("blocks", &blocks, "contestant"_a)
       .def("slice_ends", &slice_ends, "contestant"_a)
+      .def("violations", &violations, "contestant"_a, "rows"_a)
       .def(
           "simulate",
           [](const Planned& p, std::size_t contestant) { return simulate(p, contestant); },

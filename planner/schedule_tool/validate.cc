@@ -5,8 +5,13 @@
 namespace pfeife::tool {
 
 std::string violations_text(const Schedule& schedule, const Semantics& semantics, Mode mode) {
-  const auto found =
-      validate(schedule, requirements_of(schedule, has_transfers(schedule), mode), semantics);
+  return violations_text(schedule, requirements_of(schedule, has_transfers(schedule), mode),
+                         semantics);
+}
+
+std::string violations_text(const Schedule& schedule, const Requirements& required,
+                            const Semantics& semantics) {
+  const auto found = validate(schedule, required, semantics);
   if (found.empty()) return "";
   std::string text = marked_grid(schedule, found.front());
   for (std::size_t i = 1; i < found.size(); ++i)

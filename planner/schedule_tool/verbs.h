@@ -42,6 +42,9 @@ struct LowerRequest {
 Schedule lower_schedule(const Schedule& schedule, const LowerRequest& request);
 
 /// All violations, with the grid around the first; "" if there are none.
+std::string violations_text(const Schedule& schedule, const Requirements& required,
+                            const Semantics& semantics);
+/// The same of a chain of stages.
 std::string violations_text(const Schedule& schedule, const Semantics& semantics,
                             Mode mode = Mode::Train);
 

@@ -16,13 +16,13 @@ from torch.autograd.graph import get_gradient_edge
 
 from ._core import ConfigError
 from ._host import Host, Saved
-from ._messages import Arriving, Messages
+from ._messages import Arriving, Form, Messages, form_of
 from ._operators import Moment, let_go
 from ._slices import Slices
 from ._stages import Stage
 
 CELL = re.compile(r"(\d+)([A-Z_]+?)(\d*)(?:\.(\d+))?(?:[<>](\d+))?")
-NOT_EXECUTED = {"UNSHARD", "RESHARD", "REDUCE_GRAD", "OPTIMIZER_STEP"}
+NOT_EXECUTED = {"UNSHARD", "RESHARD", "REDUCE_GRAD", "REDUCE_NORM", "OPTIMIZER_STEP"}
 
 
 class Action(NamedTuple):
@@ -56,6 +56,24 @@ def actions(row: Sequence[str], slices: int = 1) -> list[Action]:
             number = int(microbatch) * slices + int(piece or 0)
             found.append(Action(kind, int(stage), number, int(other) if other else int(stage) + step))
     return found
+
+
+def needs_gradient(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad
+
+
+class Told(NamedTuple):
+    """What a receiver is told of a tensor."""
+
+    form: Form
+    needs_gradient: bool
+
+
+def alike(known: Any, now: Any) -> bool:
+    """Whether a message's part is what the receiver was told, but for its strides."""
+    if not isinstance(known, Told) or not isinstance(now, Told):
+        return bool(known == now)
+    return known.form[:2] == now.form[:2] and known.needs_gradient == now.needs_gradient
 
 
 class Flight(NamedTuple):
@@ -137,24 +155,25 @@ class Executor:
             if self.slices:
                 self.slices.forget()
 
-    # Messages. What one holds is told before the first of each route and size: of a value type, shape, and whether it needs a
-    # gradient, or the value itself if it is no tensor; None where there is no gradient.
+    # Messages. What one holds is told before the first of each route and size: of a tensor its form, and whether it needs a
+    # gradient; the value itself if it is no tensor; None where there is no gradient. Strides stay those of the first.
 
     def _send(self, action: Action, box: dict[tuple[int, int, int], Any]) -> None:
         to = self._rank_of[action.other]
         parts = box.pop((action.stage, action.other, action.microbatch))
-        forms = [(one.dtype, one.shape, one.requires_grad) if isinstance(one, torch.Tensor) else one for one in parts]
+        forms = [Told(form_of(one), one.requires_grad) if isinstance(one, torch.Tensor) else one for one in parts]
         route = (action.kind[-1], action.stage, action.other, self.alike[action.microbatch])
         known = self._forms.get(("sent", route))
         if known is None:
-            self._forms["sent", route] = forms
+            known = self._forms["sent", route] = forms
             self._messages.tell(route, forms, to)
-        elif known != forms:
+        elif len(known) != len(forms) or not all(map(alike, known, forms)):
             raise ConfigError(
                 f"what stage {action.stage} sends to stage {action.other} was {known} and is {forms}: what needs a "
                 "gradient stays as it was in the first step; make a new Pipeline after a change"
             )
-        self._messages.send(route[:3], [one for one in parts if isinstance(one, torch.Tensor)], to)
+        tensors = [one for one in parts if isinstance(one, torch.Tensor)]
+        self._messages.send(route[:3], tensors, to, [one.form for one in known if isinstance(one, Told)])
 
     def _receive(self, action: Action, box: dict[tuple[int, int, int], Any]) -> None:
         source = self._rank_of[action.other]
@@ -162,7 +181,7 @@ class Executor:
         forms = self._forms.get(("received", route))
         if forms is None:
             forms = self._forms["received", route] = self._messages.hear(source)
-        arriving = self._messages.receive([one[:2] for one in forms if isinstance(one, tuple)], source)
+        arriving = self._messages.receive([one.form for one in forms if isinstance(one, Told)], source)
         box[action.other, action.stage, action.microbatch] = forms, arriving
 
     def _send_values(self, action: Action) -> None:
@@ -187,7 +206,7 @@ class Executor:
         forms, arriving = found
         assert isinstance(arriving, Arriving)
         tensors = iter(arriving.wait())
-        return [next(tensors).requires_grad_(one[2]) if isinstance(one, tuple) else one for one in forms]
+        return [next(tensors).requires_grad_(one.needs_gradient) if isinstance(one, Told) else one for one in forms]
 
     # Computations.
 
@@ -212,6 +231,11 @@ class Executor:
             given = stage.forward(inputs) if self._training else stage.evaluation(*inputs)
         for target, places in stage.targets.items():
             self._values[action.stage, target, m] = [given[i] for i in places]
+            if self._training and target not in stage.returned_by and any(needs_gradient(given[i]) for i in places):
+                raise ConfigError(
+                    f"what stage {action.stage} gives to stage {target} needs a gradient, and needed none when it was planned: plan "
+                    "again after requires_grad_(True)"
+                )
         if self.returned is not None:
             for name, i in stage.returned.items():
                 self.returned.setdefault(name, [None] * len(self._micro))[m] = given[i]
@@ -220,7 +244,7 @@ class Executor:
             self._loss = loss if self._loss is None else self._loss + loss
         if self._training:
             sent = {i for places in stage.targets.values() for i in places}
-            ends = {i: get_gradient_edge(given[i]) for i in sent if isinstance(given[i], torch.Tensor) and given[i].requires_grad}
+            ends = {i: get_gradient_edge(given[i]) for i in sent if needs_gradient(given[i])}
             loss = None if stage.loss is None else given[stage.loss]
             self._flights[action.stage, m] = Flight(ends, loss, received, tape, saved)
             if saved:
@@ -240,8 +264,8 @@ class Executor:
         stage, m = self._stages[action.stage], action.microbatch
         flight = self._flights.pop((action.stage, m))
         roots, gradients = [], []
-        for target, places in stage.targets.items():
-            for i, gradient in zip(places, self._taken(self._gradients, target, action.stage, m)):
+        for target in stage.returned_by:
+            for i, gradient in zip(stage.targets[target], self._taken(self._gradients, target, action.stage, m)):
                 if gradient is not None and i in flight.ends:
                     roots.append(flight.ends[i])
                     gradients.append(gradient)
@@ -261,9 +285,9 @@ class Executor:
         if roots:
             with self._as_written:
                 torch.autograd.backward(roots, gradients)
-        for source, values in flight.received.items():
+        for source in stage.returns_to:
             self._gradients[action.stage, source, m] = [
-                one.grad if isinstance(one, torch.Tensor) else None for one in values
+                one.grad if isinstance(one, torch.Tensor) else None for one in flight.received[source]
             ]
         if flight.tape:
             self._flights[action.stage, m] = Flight({}, None, {}, flight.tape)

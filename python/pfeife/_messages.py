@@ -2,7 +2,8 @@
 
 Connections of their own carry them, in the order of the rows, which are valid where SEND and RECV hold their rank: so NCCL,
 which runs the messages of a communicator one after the other, never waits in a circle. Only tensors of one message are
-coalesced, never neighbours of a row (a coalesced group ends as a whole). Tensors stay alive until they are sent.
+coalesced, never neighbours of a row (a coalesced group ends as a whole). Tensors stay alive until they are sent, and arrive
+with their dimensions in the same order in memory, since the receiving stage may view them as its graph was traced.
 """
 
 from __future__ import annotations
@@ -14,14 +15,39 @@ import pickle
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
 
 from ._core import RuntimeFault
 
-Form = tuple[torch.dtype, torch.Size]
+
+class Form(NamedTuple):
+    """What a message holds of a tensor. stride: of the order of its dimensions in memory, without gaps."""
+
+    dtype: torch.dtype
+    shape: torch.Size
+    stride: tuple[int, ...]
+
+
+def form_of(tensor: torch.Tensor) -> Form:
+    stride = tensor.stride() if tensor.is_contiguous() else torch.empty_like(tensor, device="meta").stride()
+    return Form(tensor.dtype, tensor.shape, stride)
+
+
+def flat(tensor: torch.Tensor) -> torch.Tensor:
+    """The elements of a tensor without gaps, as they lie in memory."""
+    return tensor.as_strided((tensor.numel(),), (1,))
+
+
+def laid_out(tensor: torch.Tensor, stride: Sequence[int]) -> torch.Tensor:
+    """The same numbers with that stride."""
+    if tensor.stride() == tuple(stride) and not tensor.is_conj() and not tensor.is_neg():
+        return tensor
+    return torch.empty_strided(tensor.shape, stride, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
+
+
 # Messages of one route that may be on their way at once; the next one waits for the oldest.
 ON_THEIR_WAY = 4
 
@@ -92,10 +118,12 @@ class Messages:
             return [self._backend._end_coalescing()]
         return [post([tensor], peer, 0) for tensor in tensors]
 
-    def send(self, route: Any, tensors: Sequence[torch.Tensor], to: int) -> None:
+    def send(self, route: Any, tensors: Sequence[torch.Tensor], to: int, forms: Sequence[Form] | None = None) -> None:
+        """forms: with strides that the receiver knows; None = the tensors' own."""
         if not tensors:
             return
-        carried = [tensor.detach().to(self.wire).contiguous() for tensor in tensors]
+        strides = [form.stride for form in forms or map(form_of, tensors)]
+        carried = [flat(laid_out(tensor.detach().to(self.wire), stride)) for tensor, stride in zip(tensors, strides)]
         sent = self._sent.setdefault(route, deque())
         with self.awaiting([to]):
             while sent and all(work.is_completed() for work in sent[0][0]):
@@ -106,9 +134,9 @@ class Messages:
         self._peers[route] = to
 
     def receive(self, forms: Sequence[Form], source: int) -> Arriving:
-        tensors = [torch.empty(shape, dtype=dtype, device=self.wire) for dtype, shape in forms]
+        tensors = [torch.empty_strided(one.shape, one.stride, dtype=one.dtype, device=self.wire) for one in forms]
         with self.awaiting([source]):
-            works = self._post(self._backend.recv, tensors, source)
+            works = self._post(self._backend.recv, [flat(one) for one in tensors], source)
         return Arriving(self, tensors, works, [source])
 
     def tell(self, route: Any, thing: Any, to: int) -> None:
@@ -118,8 +146,8 @@ class Messages:
             self.send((route, "told"), [part], to)
 
     def hear(self, source: int) -> Any:
-        size = self.receive([(torch.int64, torch.Size([1]))], source).wait()[0]
-        data = self.receive([(torch.uint8, torch.Size([int(size)]))], source).wait()[0]
+        size = self.receive([Form(torch.int64, torch.Size([1]), (1,))], source).wait()[0]
+        data = self.receive([Form(torch.uint8, torch.Size([int(size)]), (1,))], source).wait()[0]
         return pickle.loads(data.cpu().numpy().tobytes())
 
     def finish(self) -> None:
@@ -153,12 +181,12 @@ class Messages:
         with self.awaiting():
             return Arriving(self, [carried], [self._backend.broadcast([carried], how)]).wait()[0]
 
-    def bytes_of(self, forms: Sequence[Form], tensors: Sequence[torch.Tensor] | None, rank: int) -> list[torch.Tensor]:
+    def bytes_of(self, forms: Sequence[tuple[torch.dtype, torch.Size]], tensors: Sequence[torch.Tensor] | None, rank: int) -> list[torch.Tensor]:
         """The tensors of that rank, which alone has them, on all; of any type, in one message."""
         sizes = [dtype.itemsize * shape.numel() for dtype, shape in forms]
         flat = torch.empty(sum(sizes), dtype=torch.uint8, device=self.device)
         if tensors:
-            flat = torch.cat([one.contiguous().view(-1).view(torch.uint8) for one in tensors])
+            flat = torch.cat([one.resolve_conj().resolve_neg().contiguous().view(-1).view(torch.uint8) for one in tensors])
         parts = self.first(flat, rank).split(sizes) if len(flat) else [flat] * len(sizes)
         return [part.clone().view(dtype).view(shape) for part, (dtype, shape) in zip(parts, forms)]
 

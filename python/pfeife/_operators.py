@@ -144,10 +144,10 @@ def drawn(target: Callable[..., Any], name: str, moment: Moment) -> Callable[...
 
 @contextlib.contextmanager
 def copied(module: nn.Module, written: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Iterator[None]:
-    """While it holds, the module works with copies of the buffers that it writes, (buffer, copy): so what a microbatch keeps
+    """While it holds, the module works with copies of the tensors that it writes, (tensor, copy): so what a microbatch keeps
     for its backward stays when the next one writes."""
-    copy_of = {id(buffer): copy for buffer, copy in written}
-    tables = [one._buffers for one in module.modules()] if written else []
+    copy_of = {id(tensor): copy for tensor, copy in written}
+    tables = [table for one in module.modules() for table in (one._buffers, one._parameters)] if written else []
     places = [(table, name, one) for table in tables for name, one in table.items() if id(one) in copy_of]
     try:
         for table, name, one in places:
@@ -158,21 +158,54 @@ def copied(module: nn.Module, written: Sequence[tuple[torch.Tensor, torch.Tensor
             table[name] = one
 
 
-class Again(nn.Module):
-    """Nodes that are computed again in backward, from the buffers that were there. What they write, they write once."""
+class Rerun(torch.autograd.Function):
+    """A reentrant checkpoint, whose inputs get a gradient only where a result that has one depends on them."""
 
-    def __init__(self, inner: fx.GraphModule, written: Iterable[str], moment: Moment):
+    @staticmethod
+    def forward(ctx: Any, anchor: torch.Tensor, run: Any, trained: Sequence[bool], kind: str, *inputs: Any) -> Any:
+        ctx.set_materialize_grads(False)
+        ctx.run = run
+        cast = dict(enabled=torch.is_autocast_enabled(kind), cache_enabled=torch.is_autocast_cache_enabled())
+        ctx.cast = dict(device_type=kind, dtype=torch.get_autocast_dtype(kind), **cast)
+        ctx.tensors = [i for i, one in enumerate(inputs) if isinstance(one, torch.Tensor)]
+        ctx.inputs = [None if i in ctx.tensors else one for i, one in enumerate(inputs)]
+        ctx.save_for_backward(*[inputs[i] for i in ctx.tensors])
+        made = run(anchor, *inputs)
+        plain = [one for one, needs in zip(made, trained) if isinstance(one, torch.Tensor) and not needs]
+        ctx.mark_non_differentiable(*plain)
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+        inputs = list(ctx.inputs)
+        for i, saved in zip(ctx.tensors, ctx.saved_tensors):
+            inputs[i] = saved.detach().requires_grad_(saved.requires_grad)
+        with torch.enable_grad(), torch.autocast(**ctx.cast):
+            made = ctx.run(torch.empty(0), *inputs)
+        roots = [(one, of) for one, of in zip(made, gradients) if of is not None and isinstance(one, torch.Tensor) and one.requires_grad]
+        if roots:
+            torch.autograd.backward(*map(list, zip(*roots)))
+        return None, None, None, None, *[one.grad if isinstance(one, torch.Tensor) else None for one in inputs]
+
+
+class Again(nn.Module):
+    """Nodes that are computed again in backward, from the buffers that were there. What they write, they write once.
+
+    trained: [result] whether it needs a gradient, which a reentrant checkpoint says of all.
+    """
+
+    def __init__(self, inner: fx.GraphModule, written: Iterable[str], moment: Moment, trained: Sequence[bool]):
         super().__init__()
         self.inner = inner
-        self._written = [name for name, _ in inner.named_buffers() if name in written]
+        self._trained = trained
+        self._written = [name for name, _ in [*inner.named_buffers(), *inner.named_parameters()] if name in written]
         self._moment = moment
 
     def forward(self, *args: Any) -> Any:
         if not self._moment.recomputes:
             return self.inner(*args)
         tape = self._moment.tape
-        buffers = [self.inner.get_buffer(name) for name in self._written]
-        before = [one.clone() for one in buffers]
+        before = [getattr(self.inner, name).clone() for name in self._written]
         first, moment = True, self._moment.base
 
         def run(anchor: torch.Tensor, *args: Any) -> Any:
@@ -181,14 +214,16 @@ class Again(nn.Module):
                 first = False
                 return self.inner(*args)
             self._moment.base = moment
-            now = [self.inner.get_buffer(name) for name in self._written]
+            now = [getattr(self.inner, name) for name in self._written]
             with copied(self.inner, [(one, copy.clone()) for one, copy in zip(now, before)]):
                 return self.inner(*args)
 
-        # With a tape, backwards run inside the backward that computes again, which the other kind of checkpoint would take for
-        # backwards of their own.
-        anchor = torch.empty(0, requires_grad=True)
-        return checkpoint(run, anchor, *args, use_reentrant=tape is not None, preserve_rng_state=False)
+        # With a tape, backwards run inside the backward that computes again, which torch's checkpoint that is not reentrant would
+        # take for backwards of their own.
+        anchor = torch.empty(0, requires_grad=True)  # so that results need a gradient though no input does
+        if tape is not None:
+            return Rerun.apply(anchor, run, self._trained, self._moment.device.type, *args)
+        return checkpoint(run, anchor, *args, use_reentrant=False, preserve_rng_state=False)
 
 
 def arguments(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -233,9 +268,3 @@ def in_evaluation(node: fx.Node) -> tuple[Any, Any]:
         return node.args, node.kwargs
     args = [QUIET.get(one.name, given) for one, given in zip(node.target._schema.arguments, node.args)]
     return tuple(args), {name: QUIET.get(name, given) for name, given in node.kwargs.items()}
-
-
-def writes_state(node: fx.Node) -> bool:
-    schema = getattr(node.target, "_schema", None)
-    written = node.args[0] if node.args else None
-    return bool(schema and schema.is_mutable and isinstance(written, fx.Node) and written.op == "placeholder")

@@ -16,16 +16,15 @@ import torch.distributed as dist
 from torch import nn
 
 from ._agreement import Batches, Photographed
+from ._assembly import Assembly
 from ._check import Checked, Measured, check, trace
 from ._core import ConfigError, RuntimeFault
-from ._executor import Action, Executor, actions, slices
+from ._executor import Action, Executor
 from ._messages import Arriving, Messages
 from ._operators import Moment
 from ._plan import autocast_type
 from ._pulse import Pulse
 from ._same_graph import adopted, facts_of
-from ._slices import Slices
-from ._stages import Program, Stage
 
 BUCKET_BYTES = 25 << 20
 
@@ -186,22 +185,20 @@ class Pipeline:
             self.plan = adopted(facts, self.plan, self.capture, self.rank)
 
     def _build(self) -> None:
-        plan, cells = self.plan, self.plan.schedule.cells
+        plan = self.plan
         size = dist.get_world_size(self.group)
-        if len(cells) != size:
-            raise ConfigError(f"the plan is for {len(cells)} ranks, and the group has {size}: plan for devices={size}")
+        ranks = plan.schedule.ranks
+        if ranks != size:
+            raise ConfigError(f"the plan is for {ranks} ranks, and the group has {size}: plan for devices={size}")
         if self._scaler is not None and size > 1 and not hasattr(self._scaler, "process_group"):
             raise ConfigError(
                 "a GradScaler of each rank alone would skip other steps than the others: "
                 "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler(process_group=...)"
             )
-        # An order in which transfers that hold their rank never wait in a circle.
-        if wrong := plan.schedule.violations("rank", blocking=True):
-            raise ConfigError(f"the schedule cannot run where transfers hold their rank; lower it again:\n{wrong}")
-        pieces = slices(cells)
-        rows = [actions(row, pieces) for row in cells]
+        self._assembly = assembly = Assembly(plan, self.capture, self.module, self._slice_lengths)
+        rows, self.program = assembly.rows, assembly.program
         self.row = rows[self.rank]
-        self.trains = any(one.kind in "BIW" for row in rows for one in row)
+        self.trains = assembly.trains
         if self._precision == "fp16_amp" and self._scaler is None and self.trains:
             warnings.warn(
                 "fp16_amp without a scaler: small gradients become 0. scaler=torch.distributed.fsdp.sharded_grad_scaler."
@@ -209,37 +206,15 @@ class Pipeline:
                 stacklevel=3,
             )
         self._forward_row = [one for one in self.row if one.kind in ("F", "SEND_F", "RECV_F")]
-        self.microbatches = (1 + max(one.microbatch for row in rows for one in row)) // pieces
-        said = plan.stages
-        self._rank_of = [stage["rank"] for stage in said]
-        table = self.module if isinstance(self.module, nn.Module) else None
-        self.program = program = Program(
-            self.capture,
-            dict(table.named_parameters(remove_duplicate=False)) if table else self.capture.parameters,
-            dict(table.named_buffers(remove_duplicate=False)) if table else self.capture.buffers,
-            said,
-        )
-        self._refuse_beside_offload(rows, pieces)
-        if pieces > 1:
-            self._refuse_beside_slices(rows)
-            program.slices = Slices(program, plan.slice_ends, self._slice_lengths)
-        for source, target in program.crossings:
-            sends = any(a[:2] == ("SEND_F", source) and a.other == target for row in rows for a in row)
-            if self._rank_of[source] != self._rank_of[target] and not sends:
-                raise ConfigError(f"another module than was planned: the schedule sends nothing from stage {source} to {target}")
-        own = [stage for stage, rank in enumerate(self._rank_of) if rank == self.rank]
-        self.names = list(dict.fromkeys(name for stage in own for name in program.state(program.nodes[stage])))
+        self.microbatches = assembly.microbatches
+        self._rank_of = assembly.rank_of
+        self._refuse_options()
+        self.names = assembly.names(self.rank)
         for name in self.names:
-            self._place(name, program.tensor(name))
-        blocks = [set(block) for block in plan.recomputed_blocks]
-        self.stages: dict[int, Stage] = {}
-        for stage in own:
-            split = any(one.kind == "I" and one.stage == stage for one in self.row) and not self._compile
-            last = [one.microbatch for one in self.row if one.kind == "F" and one.stage == stage][-1]
-            kept = last if plan.recompute_except_last else None
-            self.stages[stage] = Stage(program, stage, said[stage], blocks, self.device, self.moment, split=split, kept=kept)
+            self._place(name, self.program.tensor(name))
+        self.stages = assembly.stages(self.rank, self.device, self.moment, split=not self._compile)
         self._executor = Executor(self.stages, self._rank_of, self.rank, self._messages, self.moment)
-        self._executor.slices = program.slices
+        self._executor.slices = self.program.slices
         if self._shard is not None:
             self._sharded()
         if self._compile:
@@ -247,30 +222,15 @@ class Pipeline:
         if self._scaler is not None:
             self._executor.scale = self._scaler.scale
 
-    def _refuse_beside_offload(self, rows: list[list[Action]], pieces: int) -> None:
-        offloading = {one.stage for row in rows for one in row if one.kind == "OFFLOAD"}
-        if none := sorted(stage for stage in offloading if not self.plan.stages[stage]["offload"]):
-            raise ConfigError(
-                f"the rows have OFFLOAD of stage {none[0]}, and the plan names no share of it: say a share for each stage in its "
-                "plan.yaml (offload: [1, 0.5, 0, 0]), or take rows without OFFLOAD"
-            )
-        if offloading and pieces > 1:
-            raise ConfigError("whole microbatches alone are offloaded, and the plan cuts them into slices: offload nothing, or plan 1f1b")
-        if offloading and self._shard is not None:
+    def _refuse_options(self) -> None:
+        """What the plan is, and the options of this Pipeline cannot be beside."""
+        if self._shard is not None and any(action.kind == "OFFLOAD" for row in self._assembly.rows for action in row):
             raise ConfigError(
                 "FSDP2 lets go of whole weights behind each forward, which autograd has saved for the backward: plans that offload "
                 "run without shard; use replicas, or offload nothing"
             )
-
-    def _refuse_beside_slices(self, rows: list[list[Action]]) -> None:
-        beside = {
-            "I and W": any(one.kind in "IW" for row in rows for one in row),
-            "recomputation": bool(self.plan.recomputed_blocks) or any(stage["recomputed"] for stage in self.plan.stages),
-            "compile": bool(self._compile),
-            "shard": self._shard is not None,
-            "buffers that are written": any(stage["written"] for stage in self.plan.stages),
-        }
-        if wrong := [what for what, there in beside.items() if there]:
+        beside = {"compile": bool(self._compile), "shard": self._shard is not None}
+        if self.program.slices and (wrong := [what for what, there in beside.items() if there]):
             raise ConfigError(f"slices of the sequence run without {', '.join(wrong)}: leave that out, or plan 1f1b")
 
     def _place(self, name: str, tensor: torch.Tensor) -> None:

@@ -88,7 +88,8 @@ class Plan:
     cuts: indices of layers, each the last one before a cut. cut_modules: their names. rank_of_stage: [stage].
     precision: fp32, tf32, bf16_amp or fp16_amp. recompute_except_last: whether the microbatch that a stage runs forward last is
         recomputed nowhere.
-    capture: of a module, what was captured of it (pfeife.capture); else None.
+    capture: of a module, what was captured of it (pfeife.capture); else None. notes: which faster plans of a module were left
+        out since no Pipeline could run them, and why.
     record: every figure of the table and the report, as case.json has it (configs/reference/results.md).
     """
 
@@ -113,6 +114,7 @@ class Plan:
         self.bound_class: str = bound[1] if bound else ""
         self.bound_covers: str = core.bound_covers(contestant)
         self.capture: Any = None
+        self.notes: list[str] = []
 
     @property
     def step(self) -> float:
@@ -154,6 +156,12 @@ class Plan:
         Errors: ConfigError of a model of layers alone.
         """
         return self._core.stages(self._number)
+
+    def violations(self, schedule: Schedule | None = None) -> str:
+        """What is wrong with its rows, or with those of another schedule, for its stages: the values that they give to one another
+        and the gradients that come back are those of the graph, where Schedule.violations() takes the stages for a chain. "" if
+        nothing is. It needs the plan of an archive or a module."""
+        return self._core.violations(self._number, (schedule or self.schedule).text())
 
     @property
     def recomputed_blocks(self) -> list[list[str]]:
@@ -255,7 +263,7 @@ class Plan:
             return certify(folder, threads)
 
     def __repr__(self) -> str:
-        return self.table().rstrip("\n")
+        return "\n".join([self.table().rstrip("\n"), *(f"note: {note}" for note in self.notes)])
 
     def _repr_svg_(self) -> str:
         return self.timeline_svg()
@@ -390,6 +398,8 @@ def plan(
         launch_overhead="5 us", parallel={"dp": 2}, plan={"devices": [1, 0]}.
     threads: absent, all cores. progress: True, or called with the share of the search that is done.
 
+    A module's plan is one that Pipeline() runs: where it would refuse the fastest, the next choice is taken, and `notes` says so.
+
     Other threads run meanwhile, and may plan, too; equal requests give equal plans. Ctrl-C ends the call at once.
     Errors: ConfigError for what cannot be asked for; Infeasible if nothing fits, with what would help; Unexportable of a
     module, with its line and what to do.
@@ -413,31 +423,76 @@ def plan(
         raise _core.ConfigError("cluster: the devices to plan for, a name or a file; " + ", ".join(_config.cluster_names()))
     if not (batch is loss is batch_dims is None):
         raise _core.ConfigError("batch, loss and batch_dims belong to a torch.nn.Module; what is captured already has them")
-    how = (_threads(threads), _shown(progress))
+    notes: list[str] = []
+    while True:
+        try:
+            core, keep = _answered(model, cluster, request, taken, (_threads(threads), _shown(progress)))
+        except _core.ConfigError as error:
+            if notes:
+                raise _core.ConfigError("\n".join([*notes, f"without it: {error}"])) from None
+            raise (taken.placed(error) if taken else error) from None
+        if not core.found:
+            raise _infeasible(core)
+        found = Plan(core, keep)
+        found.capture, found.notes = taken, notes
+        why = _refused(found)
+        if not why:
+            return found
+        less, left_out = _without(found, model, cluster, request)
+        if less is None:
+            raise _core.ConfigError("\n".join([*notes, f"{found.title} cannot be run: {why}"]))
+        request = less
+        notes.append(f"{found.title} would take {found.step:.6g} ms, and cannot be run: {why}; planned without {left_out}")
+
+
+def _answered(model: Any, cluster: Any, request: Mapping[str, Any], taken: Any, how: Any) -> tuple[Any, Any]:
+    """The core's answer, and what must live as long. Charges operators of unknown cost by their bytes, with a warning."""
     asked = Asked(model, cluster, request)
     try:
-        try:
-            core = asked(_core.plan, asked.text, "", asked.names, *how)
-        except _core.ConfigError as error:
-            if not taken or not (unknown := UNCOSTED.findall(str(error))):
-                raise
-            model.more["operators"] = {name: {"bytes": "io"} for name in unknown}
-            note = (
-                f"nothing is known of the cost of {', '.join(unknown)}: they are charged by their bytes, so that times of the plan may be "
-                'off; say what they cost: operators={"' + unknown[0] + '": {"flops": "2*m*n*k", "bytes": "io"}}'
-            )
-            if os.environ.get("RANK", "0") == "0":
-                warnings.warn(note, stacklevel=2)
-            taken.notes.append(note)
-            asked = Asked(model, cluster, request)
-            core = asked(_core.plan, asked.text, "", asked.names, *how)
+        return asked(_core.plan, asked.text, "", asked.names, *how), asked.keep
     except _core.ConfigError as error:
-        raise (taken.placed(error) if taken else error) from None
-    if not core.found:
-        raise _infeasible(core)
-    found = Plan(core, asked.keep)
-    found.capture = taken
-    return found
+        if not taken or not (unknown := UNCOSTED.findall(str(error))):
+            raise
+    model.more["operators"] = {name: {"bytes": "io"} for name in unknown}
+    note = (
+        f"nothing is known of the cost of {', '.join(unknown)}: they are charged by their bytes, so that times of the plan may be "
+        'off; say what they cost: operators={"' + unknown[0] + '": {"flops": "2*m*n*k", "bytes": "io"}}'
+    )
+    if os.environ.get("RANK", "0") == "0":
+        warnings.warn(note, stacklevel=3)
+    taken.notes.append(note)
+    asked = Asked(model, cluster, request)
+    return asked(_core.plan, asked.text, "", asked.names, *how), asked.keep
+
+
+def _refused(found: Plan) -> str:
+    """Why Pipeline() would not take the plan of a module; "" if it does."""
+    if found.capture is None:
+        return ""
+    from ._assembly import refusal
+
+    return refusal(found, found.capture)
+
+
+def _without(found: Plan, model: Any, cluster: Any, request: Mapping[str, Any]) -> tuple[dict[str, Any] | None, str]:
+    """A request without what made a plan that cannot be run, and the name of that; None if nothing else is asked for."""
+    family = found.title.partition(",")[0]
+    given = request.get("plan", {})
+    asked = {**given, **{key: value for key, value in request.items() if key != "plan"}} if isinstance(given, Mapping) else request
+    if asked is request or "schedule" in asked or "file" in asked:
+        return None, ""
+    if found.slice_ends and asked.get("recompute") != "none" and (found.recomputed_blocks or any(one["recomputed"] for one in found.stages)):
+        return {**asked, "recompute": "none"}, "recomputation"
+    families = asked.get("families", ["all"])
+    if families in ("all", ["all"], "certified", ["certified"]):
+        families = list(dict.fromkeys(one["family"] for one in Pricer(model, cluster, **request).schedules))
+    families = [families] if isinstance(families, str) else list(families)
+    splits = any("I" in cell for row in found.schedule.cells for cell in row)
+    if found.slice_ends and not splits:
+        whole = [one for one in families if one not in ("seq1f1b", "terapipe", "slimpipe")]
+        return {**asked, "slices": None, "families": whole} if whole else None, "slices"
+    others = [one for one in families if one != family]
+    return {**asked, "families": others} if others else None, family
 
 
 def load_plan(folder: PathLike, threads: int | None = None) -> Plan:

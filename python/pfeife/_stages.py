@@ -16,8 +16,10 @@ import torch
 from torch import fx, nn
 from torch.utils._pytree import tree_unflatten
 
+from ._capture.grad_regions import GradientFlow, state_writes
 from ._core import ConfigError
-from ._operators import ACTIVATIONS, Again, Moment, copied, deferred, drawn, draws, in_evaluation, writes_state
+from ._operators import ACTIVATIONS, Again, Moment, copied, deferred, drawn, draws, in_evaluation
+from ._sizes import Sizes, empty, reads_metadata_only
 from ._slices import Slices
 from ._terms import Means
 
@@ -25,8 +27,8 @@ from ._terms import Means
 class Program:
     """A captured program, and what each stage of a plan executes of it.
 
-    nodes: [stage] in the plan's order. crossings: by (from, to) the values that a stage gives to another. returned: the stage
-    of each value that the module returns.
+    nodes: [stage] in the plan's order. crossings: by (from, to) the values that a stage gives to another. returning: those
+    (from, to) whose gradients come back. returned: the stage of each value that the module returns.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Program:
             **signature.inputs_to_lifted_tensor_constants,
         }
         self._parameter_of = signature.inputs_to_parameters
+        self._writes = state_writes(self.graph, set(self._state))
         by_name = {node.name: node for node in self.graph.nodes}
         for placeholder, name in self._state.items():
             shape, planned_shape = list(self.tensor(name).shape), list(by_name[placeholder].meta["val"].shape)
@@ -60,9 +63,19 @@ class Program:
                     f"another module than was planned: the plan's stage {stage} executes {unknown[0]!r}, which the graph of "
                     "this module does not have; plan this module with the same batch"
                 )
+        self._sizes = Sizes(self.inputs)
+        self._sized = {node: sources for node in self.graph.nodes if (sources := self._size_sources(node)) is not None}
+        self._stood_in: dict[fx.Node, list[fx.Node]] = {}  # inputs in the place of a tensor of which shape and type are read
         asked = [[by_name[name] for name in said["nodes"]] for said in planned]
         of_all = {node for nodes in asked for node in nodes}
         self.nodes = [self._completed(nodes, of_all) for nodes in asked]
+        for said, nodes in zip(planned, self.nodes):
+            own = {node.name for node in nodes} | {name for name, _ in said.get("receives", ())}
+            for node in nodes:
+                if reads_metadata_only(node) and (value := node.args[0]).op == "call_function" and value.name not in own:
+                    made = value.meta["val"]
+                    if (sources := self._sizes.sources(*made.shape, *made.stride())) is not None:
+                        self._stood_in[node] = sources
         makers: dict[fx.Node, int] = {}
         for stage, nodes in enumerate(self.nodes):
             for node in nodes:
@@ -74,6 +87,7 @@ class Program:
                     if value not in makers:
                         raise ConfigError(f"another module than was planned: no stage of the plan executes {value.name!r}")
                     self.crossings.setdefault((makers[value], stage), []).append(value)
+        self.returning = {(source, target) for source, said in enumerate(planned) for target in said.get("gradients_from", ())}
         self.loss_stage = makers[self.outputs[0]]
         outputs = getattr(capture, "outputs", None)
         self.returned = {by_name[name]: makers.get(by_name[name]) for name in outputs.values} if outputs else {}
@@ -129,6 +143,22 @@ class Program:
         i = next(split, None)
         return [1.0 if i is None else float(part[i].numel()) for part in micro]
 
+    def _size_sources(self, node: fx.Node) -> list[fx.Node] | None:
+        """The inputs that say the size of another stage's value, maybe."""
+        number = node.meta.get("val")
+        values = [one for one in node.all_input_nodes if isinstance(one.meta.get("val"), torch.Tensor)]
+        if node.op != "call_function" or not isinstance(number, torch.SymInt) or all(one in self.inputs for one in values):
+            return None
+        return self._sizes.sources(number)
+
+    def _needed(self, node: fx.Node) -> list[fx.Node]:
+        """What its computation reads."""
+        if node in self._sized:
+            return self._sized[node]
+        if node in self._stood_in:
+            return self._stood_in[node] + [one for one in node.all_input_nodes if one is not node.args[0]]
+        return node.all_input_nodes
+
     def _completed(self, asked: Sequence[fx.Node], of_all: set[fx.Node]) -> list[fx.Node]:
         """With what no plan names: parts of results, sizes."""
         found: dict[fx.Node, None] = {}
@@ -136,7 +166,7 @@ class Program:
         def add(node: fx.Node) -> None:
             if node in found or node.op != "call_function":
                 return
-            for needed in node.all_input_nodes:
+            for needed in self._needed(node):
                 if needed not in of_all and needed.target is not operator.getitem:
                     add(needed)
             found[node] = None
@@ -155,7 +185,7 @@ class Program:
             dict.fromkeys(
                 needed
                 for node in nodes
-                for needed in node.all_input_nodes
+                for needed in self._needed(node)
                 if needed not in own and needed.op != "get_attr" and needed.name not in self._state
             )
         )
@@ -164,6 +194,12 @@ class Program:
         """The names of the parameters and buffers that they read."""
         read = (needed.name for node in nodes for needed in node.all_input_nodes if needed.name in self._state)
         return list(dict.fromkeys(self.first_name(self._state[name]) for name in read))
+
+    def written(self, nodes: Iterable[fx.Node]) -> list[str]:
+        """The names of the buffers and untrained parameters that they write."""
+        roots = dict.fromkeys(root for node in nodes if node in self._writes for root in self._writes[node][1])
+        names = dict.fromkeys(self.first_name(self._state[root.name]) for root in roots)
+        return [name for name in names if not self.tensor(name).requires_grad]
 
     def placeholders(self, names: Iterable[str]) -> set[str]:
         """What the graph calls those parameters and buffers, which may be several of a tied one."""
@@ -188,6 +224,16 @@ class Program:
         if name not in self._tensors:
             raise ConfigError(f"another module than was planned: it has no {name!r}")
         return self._tensors[name]
+
+    def _trained(self) -> set[fx.Node]:
+        """What may need a gradient, of the parameters that need one."""
+        flow = GradientFlow()
+        for node in self.graph.nodes:
+            if node.name in self._parameter_of and self.tensor(self._state[node.name]).requires_grad:
+                flow.needing.add(node)
+            elif node.op == "call_function":
+                flow.add(node, enabled=True)
+        return flow.needing
 
     def _weights(self, nodes: Iterable[fx.Node]) -> set[fx.Node]:
         """Trainable parameters, and what is made of parameters alone."""
@@ -246,13 +292,24 @@ class Program:
                 own = set(block)
                 used = [one for one in block if one in gives or any(user not in own for user in one.users)]
                 inner = self.assemble(block, used, device, moment, training=training, split=split)
-                root.add_module(name, Again(inner, written, moment))
+                trained = self._trained()
+                root.add_module(name, Again(inner, written, moment, [one in trained for one in used]))
                 result = graph.call_module(name, tuple(value(one) for one in self.read(block)))
                 for i, one in enumerate(used):
                     made[one] = graph.call_function(operator.getitem, (result, i))
-            if node in in_blocks or (not training and writes_state(node)):
+            if node in in_blocks:
+                continue
+            if not training and node in self._writes:  # nothing is written, and what is there is read
+                made[node] = value(self._writes[node][0])
+                continue
+            if node in self._sized:
+                made[node] = self._sizes.node(graph, node.meta["val"], value)
                 continue
             target, args, kwargs = node.target, node.args, node.kwargs
+            if node in self._stood_in:
+                shown = args[0].meta["val"]
+                numbers = [self._sizes.node(graph, one, value) for one in (*shown.shape, *shown.stride())]
+                made[args[0]] = graph.call_function(empty, (shown.dtype, device, shown.dim(), *numbers))
             if not training:
                 args, kwargs = in_evaluation(node)
             if draws(node, training):
@@ -272,7 +329,7 @@ class Program:
 
 class Stage:
     """One of this rank's stages. sources, targets: by the stage at the other end, which inputs come from there, and which
-    results go there. leaves: (input, input of the model). loss: which result it is. returned: which results of `evaluation` the
+    results go there. returns_to, returned_by: those stages that get gradients of it, and give gradients back. leaves: (input, input of the model). loss: which result it is. returned: which results of `evaluation` the
     module returns. kept: the microbatch that is not computed again. offload: share of what it saves that OFFLOAD takes."""
 
     def __init__(
@@ -301,10 +358,14 @@ class Stage:
                 self.sources[source] = [self.inputs.index(one) for one in values]
             if source == number:
                 self.targets[target] = [gives.setdefault(one, len(gives)) for one in values]
+        self.returns_to = {source for source in self.sources if (source, number) in program.returning}
+        self.returned_by = {target for target in self.targets if (number, target) in program.returning}
         self.loss = gives.setdefault(program.outputs[0], len(gives)) if program.loss_stage == number else None
-        self.written = [program.tensor(name) for name in said["written"]]
+        # The planner knows operators whose schema hides what they write (batch_norm), the graph parameters that it writes.
+        names_written = list(dict.fromkeys([*said["written"], *program.written(nodes)]))
+        self.written = [program.tensor(name) for name in names_written]
         again = [names] if said["recomputed"] else [block & names for block in blocks if block & names]
-        written = program.placeholders(said["written"])
+        written = program.placeholders(names_written)
         give = list(gives)
         self.module: Any = program.assemble(nodes, give, device, moment, split=split, blocks=again, written=written)
         returned = [one for one, stage in program.returned.items() if stage == number]

@@ -15,15 +15,6 @@ bool has_transfers_or_steps(const Schedule& schedule) {
   return lowered;
 }
 
-/// Forward only there are no gradients, which stages would send or share.
-StageGraph in_mode(StageGraph stages, Mode mode) {
-  stages.mode = mode;
-  if (mode == Mode::Train) return stages;
-  for (StageGraph::Edge& edge : stages.edges) edge.gradient = false;
-  stages.tied.clear();
-  return stages;
-}
-
 /// Every row may be issued as it stands, on any transport: also where SEND, RECV and REDUCE_GRAD
 /// wait for their partners.
 void require_right(const Pipeline& pipeline) {
@@ -66,7 +57,9 @@ Pipeline make_pipeline(Graph graph, std::span<const NodeId> cuts, const Schedule
     throw ConfigError({"schedule"},
                       stream_all("places ", placement.stages(), " stages, the cuts make ",
                                  pipeline.split.stages.size()));
-  pipeline.stages = in_mode(stage_graph(pipeline.graph, pipeline.split, placement), mode);
+  pipeline.stages =
+      requirements_of(schedule, stage_graph(pipeline.graph, pipeline.split, placement), mode)
+          .stages;
   pipeline.placement = placement;
   if (const std::size_t slices = slice_count(schedule); slices > 1)
     throw ConfigError({"schedule"},

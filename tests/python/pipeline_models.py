@@ -131,6 +131,68 @@ class Labels(nn.Module):
         return {"loss": F.cross_entropy(self.layers(x), y), "loss_weight": (y != -100).sum()}
 
 
+class Towers(nn.Module):
+    """Two towers that read nothing of each other, a frozen part before one of them, and values that pass over them: a mask, and a
+    value of which a comparison alone is read."""
+
+    def __init__(self):
+        super().__init__()
+        self.frozen, self.early = nn.Linear(8, 4).requires_grad_(False), nn.Linear(8, 8)
+        self.left, self.right = (nn.Sequential(*[one for _ in range(4) for one in (nn.Linear(4, 4), nn.Tanh())]) for _ in range(2))
+        self.last = nn.Linear(16, 3)
+
+    def forward(self, x, y):
+        mask = (x[:, :1] > 0).to(x.dtype)
+        early = torch.tanh(self.early(x))
+        left = self.left(torch.tanh(self.frozen(x))) * mask
+        right = self.right(x[:, 4:])
+        h = torch.cat([left, right, early], 1)
+        return F.cross_entropy(self.last(h * (h > 0)), y) + (left * (early[:, :4] > 0)).mean()
+
+
+class Averages(nn.Module):
+    """What forward writes and reads: moving averages, by a chain of operators and by a view, a frozen copy of a layer, and a counter
+    that the loss reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(8))
+        self.target, self.last = nn.Linear(8, 8).requires_grad_(False), nn.Linear(8, 3)
+        for name, shape in (("count", ()), ("mean", (8,)), ("table", (3, 8)), ("norm", (8,))):
+            self.register_buffer(name, torch.ones(shape))
+
+    def forward(self, x, y):
+        if self.training:
+            self.count += 1
+            self.mean.mul_(0.9).add_(x.detach().mean(0), alpha=0.1)
+            self.table[1:].mul_(0.9).add_(0.1)
+            torch.div(self.norm, 1.1, out=self.norm)
+            with torch.no_grad():
+                self.target.weight.mul_(0.9).add_(self.layers[0].weight, alpha=0.1)
+        h = self.target(x - self.mean) * self.norm + self.table[y]
+        for layer in self.layers:
+            h = h + torch.tanh(layer(h))
+        return F.cross_entropy(self.last(h), y) * (1 + 1 / self.count)
+
+
+class Layouts(nn.Module):
+    """Views of values whose dimensions lie in another order in memory; sizes, and the shape alone, of a value long before."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(8, 24), nn.Linear(24, 3)
+        self.layers = nn.ModuleList(nn.Linear(24, 24) for _ in range(6))
+
+    def forward(self, x, y):
+        first = torch.cat([self.first(x), self.first(-x)])
+        h = first[: x.shape[0]]
+        for layer in self.layers:
+            turned = torch.tanh(layer(h).view(-1, 4, 6).transpose(1, 2)) * 1.5
+            h = h + turned.transpose(1, 2).view(-1, 24)
+        twice = torch.zeros_like(first).index_add(0, torch.arange(h.shape[0], device=h.device), h)
+        return F.cross_entropy(self.last(twice[: h.shape[0]]), y) + twice.sum() / first.shape[0]
+
+
 MODELS = {
     "skips": (Skips, skips),
     "tied_gpt": (TinyGPT, tokens),
@@ -139,4 +201,7 @@ MODELS = {
     "chain": (Chain, skips),
     "recurrent": (Recurrent, skips),
     "labels": (Labels, skips),
+    "towers": (Towers, skips),
+    "averages": (Averages, skips),
+    "layouts": (Layouts, skips),
 }

@@ -29,15 +29,21 @@ CLUSTER = dict(memory="1 GiB", peak={"fp32": "1 TFLOP/s"}, gemm_efficiency={"fp3
 
 
 class Captured:
-    """What pfeife.capture() gives, for modules of tensors by position."""
+    """What pfeife.capture() gives, for modules of tensors by position. inlined: by pfeife.capture() itself, as blocks without
+    gradients need."""
 
-    def __init__(self, module, args):
+    def __init__(self, module, args, inlined=False):
+        self.whole = None
+        if inlined:
+            captured = pfeife.capture(module, *args)
+            self.program, self.archive = captured.program, captured.archive
+            self.of(module)
+            return
         batch = torch.export.Dim("batch", min=2, max=64)
         self.program = torch.export.export(module, args, dynamic_shapes=tuple({0: batch} for _ in args))
         saved = io.BytesIO()
         torch.export.save(self.program, saved)
         self.archive = saved.getvalue()
-        self.whole = None
         self.of(module)
 
     def of(self, module):
@@ -164,7 +170,7 @@ class Context:
             torch.manual_seed(SEED)
             module = make().to(getattr(torch, dtype))
             given = [one.to(getattr(torch, dtype)) if one.is_floating_point() else one for one in batch(4, torch.Generator())]
-            self.captures[key] = Captured(module, tuple(given))
+            self.captures[key] = Captured(module, tuple(given), inlined=model == "averages")
         return self.captures[key]
 
     def plan(self, model, family, dtype="float64", ranks=None, **how):
@@ -190,6 +196,10 @@ def cases(ranks):
     for model in ("skips", "tied_gpt", "batch_norm", "dropout_gpt") if ranks == 2 else ("skips", "dropout_gpt"):
         for family in pfeife.families():
             found[f"{model}-{family}"] = model, dict(family=family)
+    for model in ("towers", "averages", "layouts"):
+        for family in ("1f1b", "zb1p", "zbv", "dualpipev"):
+            found[f"{model}-{family}"] = model, dict(family=family)
+            found[f"{model}-{family}-full"] = model, dict(family=family, recompute="full")
     for family in ("1f1b", "zbv") if ranks == 2 else ():
         found[f"recurrent-{family}"] = "recurrent", dict(family=family)
     for family in ("1f1b", "zb1p", "dualpipev"):

@@ -10,8 +10,10 @@
 #include "planner/cost/layers/module_borders.h"
 #include "planner/cost/operators/liveness.h"
 #include "planner/cost/operators/saved.h"
+#include "planner/cost/operators/table_effects.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/model/arguments.h"
+#include "planner/ir/schedule/graph_split.h"
 
 namespace pfeife {
 namespace {
@@ -267,23 +269,30 @@ class Grouper {
   }
 
   // ---- where no cut may be ----
-  /// From the first layer that touches a written storage to the last that must be with it.
+  /// From the first layer that touches a written storage to the last that must be with it: as
+  /// split_graph() takes storages, which stages are made by.
   struct Extent {
+    ValueId written;
     std::optional<LayerId> first;
     LayerId last_use;  ///< of the buffer, parameter or input itself
     LayerId last_write;
     NodeId writer;
   };
-  std::map<ValueId, Extent> written_storages() const {
-    std::map<ValueId, Extent> extents;
-    for (const Aliasing::Write& write : facts_.aliases.writes) {
-      if (local_[write.node.index()]) continue;  // each stage makes and changes its own
-      Extent& extent = extents[write.storage];
-      extent.writer = write.node;
-      extent.last_write = layer(write.node);
+  std::map<std::size_t, Extent> written_storages() const {
+    const std::vector<NodeEffects> effects = table_effects(graph_);
+    const std::vector<std::size_t> classes = storage_classes(graph_, effects);
+    std::map<std::size_t, Extent> extents;
+    for (const NodeId n : nodes_of(graph_)) {
+      if (local_[n.index()]) continue;  // each stage makes and changes its own
+      for (const ValueId written : effects[n.index()].writes) {
+        Extent& extent = extents[classes[written.index()]];
+        if (!extent.first) extent.written = written;
+        extent.writer = n;
+        extent.first = extent.last_write = std::max(extent.last_write, layer(n));
+      }
     }
     const auto touch = [&](ValueId v, NodeId n) {
-      const auto found = extents.find(facts_.storage(v));
+      const auto found = extents.find(classes[v.index()]);
       if (found == extents.end()) return;
       Extent& extent = found->second;
       extent.first = std::min(extent.first.value_or(layer(n)), layer(n));
@@ -300,14 +309,14 @@ class Grouper {
   void forbid_cuts() {
     struct Reach {
       std::size_t end = 0;
-      ValueId storage;
+      ValueId written;
       NodeId writer;
     };
     std::vector<Reach> reach(layers_.size());  // [layer] the extent from here that ends last
-    for (const auto& [storage, extent] : written_storages()) {
+    for (const auto& [storages, extent] : written_storages()) {
       const std::size_t end = std::max(extent.last_use, extent.last_write).index();
       Reach& known = reach[extent.first->index()];
-      if (end > known.end) known = {end, storage, extent.writer};
+      if (end > known.end) known = {end, extent.written, extent.writer};
     }
     Reach now;
     for (std::size_t l = 0; l < layers_.size(); ++l) {
@@ -315,7 +324,7 @@ class Grouper {
       if (now.end > l)
         layers_.layers[l].no_cut_after =
             "'" + graph_.node(now.writer).name + "' (" + graph_.node(now.writer).op +
-            ") changes '" + graph_.value(now.storage).name + "' in place, which both sides use";
+            ") changes '" + graph_.value(now.written).name + "' in place, which both sides use";
     }
     forbid_empty_end();
   }

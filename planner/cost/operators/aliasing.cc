@@ -98,6 +98,12 @@ Aliasing aliasing(const Graph& graph, const std::vector<const OperatorTraits*>& 
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     const NodeId id{n};
+    if (const ValueId out = tensor_argument(node, "out"); out != kNoValue) {
+      result.writes.push_back({id, result.storage[out.index()]});
+      for (const ValueId output : node.outputs)
+        result.storage[output.index()] = result.storage[out.index()];
+      continue;
+    }
     const Memory memory = memory_of(node, traits[n]);
     if (memory == Memory::Fresh) {
       if (updates_statistics(node))
@@ -108,8 +114,11 @@ Aliasing aliasing(const Graph& graph, const std::vector<const OperatorTraits*>& 
     }
     const std::vector<ValueId> inputs = inputs_of(node);
     if (inputs.empty()) continue;
-    if (memory == Memory::InPlace)
-      result.writes.push_back({id, result.storage[inputs.front().index()]});
+    if (memory == Memory::InPlace) {
+      const auto* list = std::get_if<std::vector<ValueId>>(&node.arguments.front().value);
+      for (const ValueId written : list ? *list : std::vector{inputs.front()})
+        result.writes.push_back({id, result.storage[written.index()]});
+    }
     if (node.outputs.empty() || !shares(graph, node, memory, inputs.front(), types)) continue;
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
       result.storage[node.outputs[i].index()] = result.storage[viewed(inputs, i, node).index()];

@@ -30,9 +30,13 @@ NodeEffects effects_of_row(const Node& node, const OperatorTraits* traits) {
   const std::vector<ValueId> inputs = inputs_of(node);
   if (inputs.empty() || memory == Memory::Fresh) return effects;
   if (memory == Memory::ViewIfIdle && effects.random) return effects;
-  if (memory == Memory::InPlace) effects.writes.push_back(inputs.front());
+  const auto* list = std::get_if<std::vector<ValueId>>(&node.arguments.front().value);
+  const bool listed = list != nullptr;
+  if (memory == Memory::InPlace && listed)
+    effects.writes.insert(effects.writes.end(), list->begin(), list->end());
+  else if (memory == Memory::InPlace)
+    effects.writes.push_back(inputs.front());
   // Each tensor of a list goes with the output of its number.
-  const bool listed = std::holds_alternative<std::vector<ValueId>>(node.arguments.front().value);
   for (std::size_t i = 0; i < node.outputs.size(); ++i)
     effects.aliases.emplace_back(listed && i < inputs.size() ? inputs[i] : inputs.front(),
                                  node.outputs[i]);

@@ -24,11 +24,22 @@ std::vector<Violation> validate(const Schedule& schedule, const Requirements& re
   return std::move(findings).sorted();
 }
 
-Requirements requirements_of(const Schedule& schedule, bool lowered, Mode mode) {
-  Requirements required{chain(stage_count(schedule), mode), microbatch_count(schedule), lowered,
+Requirements requirements_of(const Schedule& schedule, StageGraph stages, Mode mode) {
+  stages.mode = mode;
+  if (mode == Mode::Forward) {
+    for (StageGraph::Edge& edge : stages.edges) edge.gradient = false;
+    stages.tied.clear();
+  }
+  Requirements required{std::move(stages), microbatch_count(schedule), /*lowered=*/true,
                         slice_count(schedule)};
   const std::size_t last_slices = required.microbatches % required.slices;
   if (last_slices > 0) required.microbatches += required.slices - last_slices;
+  return required;
+}
+
+Requirements requirements_of(const Schedule& schedule, bool lowered, Mode mode) {
+  Requirements required = requirements_of(schedule, chain(stage_count(schedule), mode), mode);
+  required.lowered = lowered;
   std::vector<StageGraph::Edge> skips;
   for (const auto& row : schedule.rows)
     for (const Cell& cell : row)

@@ -36,6 +36,9 @@ std::vector<Violation> validate(const Schedule& schedule, const Requirements& re
                                                               .links = Links::Delay,
                                                               .blocking = true});
 
+/// What a pipeline of these stages must do with the schedule's own microbatches. Forward only, no
+/// gradients cross and none are shared.
+Requirements requirements_of(const Schedule& schedule, StageGraph stages, Mode mode);
 /// What a chain pipeline with the schedule's own stages and microbatches must do.
 Requirements requirements_of(const Schedule& schedule, bool lowered, Mode mode = Mode::Train);
 

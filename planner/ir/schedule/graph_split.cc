@@ -289,6 +289,15 @@ std::vector<Crossing> GraphSplit::between(StageId from, StageId to) const {
   return found;
 }
 
+std::vector<std::size_t> storage_classes(const Graph& graph,
+                                         const std::vector<NodeEffects>& effects) {
+  Storages storages(graph, effects);
+  std::vector<std::size_t> classes;
+  for (std::size_t v = 0; v < graph.values.size(); ++v)
+    classes.push_back(storages.root_of(ValueId{v}));
+  return classes;
+}
+
 GraphSplit split_graph(const Graph& graph, const std::vector<NodeEffects>& effects,
                        std::span<const NodeId> cuts) {
   return Splitter(graph, effects).split(cuts);

@@ -50,6 +50,10 @@ struct GraphSplit {
   std::vector<Crossing> between(StageId from, StageId to) const;
 };
 
+/// [value] A number that values have in common which may share a storage.
+std::vector<std::size_t> storage_classes(const Graph& graph,
+                                         const std::vector<NodeEffects>& effects);
+
 /// Cuts the captured order after the given nodes (strictly increasing): stage s = the nodes after
 /// cut s - 1 up to cut s. ConfigError if a cut goes through a storage that is written in place on
 /// its far side, or separates the users of a buffer that one of them updates; names both nodes.

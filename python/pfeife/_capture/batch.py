@@ -262,6 +262,9 @@ class Batch:
                 stood_in.append(i)
 
     def split(self, leaves: Sequence[torch.Tensor], sizes: Sequence[int]) -> list[list[torch.Tensor]]:
-        """[microbatch][input]"""
-        parts = [[one] * len(sizes) if at is None else list(one.split(list(sizes), at)) for one, at in zip(leaves, self.dimensions)]
+        """[microbatch][input] In the order in memory that the graph was traced for."""
+        parts = []
+        for one, at, example in zip(leaves, self.dimensions, self.examples):
+            own = [one] * len(sizes) if at is None else list(one.split(list(sizes), at))
+            parts.append([part.contiguous() if example.is_contiguous() else part for part in own])
         return [list(one) for one in zip(*parts)]

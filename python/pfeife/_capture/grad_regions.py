@@ -344,6 +344,12 @@ def write_buffers_early(graph: fx.Graph, flow: GradientFlow, buffers: set[str]) 
     while nodes and nodes[-1].target is aten.copy_.default and nodes[-1].args[0].name in buffers:
         node = nodes.pop()
         buffer, value = node.args[0], node.args[1]
+        whole = value
+        while (target := written_argument(whole)) is not None:
+            whole = target
+        if whole is buffer:  # self.buffer += 1, which has written already
+            graph.erase_node(node)
+            continue
         before = [value, *(one for one in nodes if one.op == "placeholder")]
         before += [user for one in flow.sharing(buffer) for user in one.users]
         before += [user for one in flow.sharing(value) for user in one.users if written_argument(user) is not None]
@@ -360,6 +366,25 @@ def inline_regions(program: torch.export.ExportedProgram, notes: list[str]) -> N
         if isinstance(made, fx.Node):
             spec.arg = dataclasses.replace(spec.arg, name=made.name)
     program.graph_module.recompile()
+
+
+def state_writes(graph: fx.Graph, state: set[str]) -> dict[fx.Node, tuple[fx.Node, list[fx.Node]]]:
+    """The nodes that write into parameters or buffers, or into views of them: what each writes first, and all placeholders of
+    parameters and buffers whose memory it changes."""
+    flow = GradientFlow()
+    writes: dict[fx.Node, tuple[fx.Node, list[fx.Node]]] = {}
+    for node in graph.nodes:
+        if node.op != "call_function":
+            continue
+        flow.add(node, enabled=False)
+        for formal, given in schema_arguments(node):
+            if formal.alias_info is None or not formal.alias_info.is_write:
+                continue
+            for one in given:
+                held = (other for other in flow.sharing(one) if other.op == "placeholder" and other.name in state)
+                if changed := [other for other in held if other is one or storage(other) == storage(one)]:
+                    writes.setdefault(node, (one, []))[1].extend(changed)
+    return writes
 
 
 def refuse_written_inputs(program: torch.export.ExportedProgram) -> None:

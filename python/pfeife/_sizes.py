@@ -1,0 +1,70 @@
+"""Sizes and shapes of values that a stage does not have: made of the sizes of the model's inputs, which every rank has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils._sympy.printers import PythonPrinter
+
+aten = torch.ops.aten
+# Operators that read shape and type of a tensor alone.
+METADATA_ONLY = {getattr(aten, name) for name in "zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty".split()}
+
+
+def reads_metadata_only(node: fx.Node) -> bool:
+    return getattr(node.target, "overloadpacket", None) in METADATA_ONLY
+
+
+def symbols(value: Any) -> set[Any]:
+    return set(value.node.expr.free_symbols) if isinstance(value, torch.SymInt) else set()
+
+
+def function_of(expression: Any, names: Sequence[str]) -> Callable[..., int]:
+    """A function of whole numbers with these names."""
+    compute = eval(f"lambda {', '.join(names)}: {PythonPrinter().doprint(expression)}")
+
+    def size(*numbers: int) -> int:
+        return int(compute(*numbers))
+
+    return size
+
+
+def empty(dtype: torch.dtype, device: torch.device, rank: int, *numbers: int) -> torch.Tensor:
+    """numbers: sizes, then strides."""
+    return torch.empty_strided(numbers[:rank], numbers[rank:], dtype=dtype, device=device)
+
+
+class Sizes:
+    """inputs: the model's, with their traced values."""
+
+    def __init__(self, inputs: Iterable[fx.Node]):
+        self._places: dict[Any, tuple[fx.Node, int]] = {}
+        for node in inputs:
+            value = node.meta.get("val")
+            for dimension, size in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
+                if isinstance(size, torch.SymInt) and size.node.expr.is_symbol:
+                    self._places.setdefault(size.node.expr, (node, dimension))
+
+    def sources(self, *numbers: Any) -> list[fx.Node] | None:
+        """The inputs whose sizes say these numbers; None where they do not."""
+        needed = set().union(*map(symbols, numbers))
+        if not needed <= self._places.keys():
+            return None
+        return list(dict.fromkeys(self._places[one][0] for one in sorted(needed, key=str)))
+
+    def node(self, graph: fx.Graph, number: Any, value: Callable[[fx.Node], fx.Node]) -> Any:
+        """The number, or the node that computes it. value: gives the graph's node of an input."""
+        if not isinstance(number, torch.SymInt):
+            return number
+        expression = number.node.expr
+        needed = sorted(symbols(number), key=str)
+        sizes = []
+        for one in needed:
+            source, dimension = self._places[one]
+            sizes.append(graph.call_function(aten.sym_size.int, (value(source), dimension)))
+        if expression.is_symbol:
+            return sizes[0]
+        return graph.call_function(function_of(expression, [str(one) for one in needed]), tuple(sizes))
