@@ -176,7 +176,7 @@ MeshAnswer choose(const MeshSettings& mesh, const RunOptions& options) try {
 }
 
 Planned planned_of(const EvaluatedCase& evaluated) {
-  Planned planned{evaluated.answer};
+  Planned planned{evaluated.answer()};
   static_cast<RecordedAnswer&>(planned) = recorded_answer(evaluated);
   planned.contestants.push_back(evaluated.planned[evaluated.chosen]);
   for (const Evaluation& baseline : evaluated.baselines) planned.contestants.push_back(baseline);
@@ -365,14 +365,14 @@ Planned load_plan(const std::filesystem::path& named, const RunOptions& options)
 
 std::optional<CoveringBound> bound_of(const Planned& planned, std::size_t contestant) {
   if (!planned.evaluated) return std::nullopt;
-  if (planned.evaluated->answer.bound)
+  if (planned.evaluated->answer().bound)
     return covering_bound(*planned.evaluated, evaluation_of(planned, contestant));
   if (!planned.bound || contestant > 0) return std::nullopt;
   return CoveringBound{planned.bound->time, class_name(*planned.bound, false)};  // as its file says
 }
 
 std::string covered_text(const Planned& planned, std::size_t contestant) {
-  if (!planned.evaluated || !planned.evaluated->answer.bound) return "";
+  if (!planned.evaluated || !planned.evaluated->answer().bound) return "";
   return covered_text(*planned.evaluated, evaluation_of(planned, contestant));
 }
 

@@ -24,7 +24,7 @@ rooms_of() {
     planner/ir) REPLY='basics/ model/ machine/ schedule/ judge/ trace/ request/ result/' ;;
     planner/cost) REPLY='operators/ layers/ stages/ estimate/' ;;
     planner/io) REPLY='files/ tensors/ model/ cluster/ plan/ experiment/ results/ traces/' ;;
-    planner/search) REPLY='problem.h price/ cuts/ bound/ proof/ orders/ joint/ search. choices/ reference/' ;;
+    planner/search) REPLY='problem.h price/ pool/ cuts/ bound/ proof/ orders/ joint/ search. choices/ reference/' ;;
     experiments) REPLY='machine/ inputs/ plans/ pfeife. measure/ show/ sweep/' ;;
     plots) REPLY='figure/ timeline/ screen/ report/' ;;
     runtime) REPLY='device/ model/ transport/ launch/ execute/ profile/ train/ timed/' ;;
@@ -162,6 +162,12 @@ while IFS=: read -r file line _; do
   [[ $file == runtime/device/tensor_bytes.cc ]] ||
     breach "$file:$line" "reads a tensor's memory; stored_bytes() of runtime/device/tensor_bytes.h does that"
 done < <(grep -rnE --include='*.h' --include='*.cc' '(\.|->)(const_)?data_ptr\(\)' runtime 2>/dev/null | grep -v 'storage()\.data_ptr()')
+
+# What planning came to is written by the pool alone.
+answer_written='\b(answer|outcome)_?(\.|->)(plans|all|front|rejected|infeasible|bound|covered|uncertified|certificate|history|candidates|effort|seconds)((\.|->)[a-z_]+)? *([-+|&]?=[^=]|\.(push_back|emplace|insert|clear|resize|reset|erase)\()'
+while IFS=: read -r file line _; do
+  [[ $file == planner/search/pool/* ]] || breach "$file:$line" "writes an Answer; planner/search/pool does that"
+done < <(grep -rnE --include='*.h' --include='*.cc' "$answer_written" planner/search experiments 2>/dev/null)
 
 # What must be trusted stays short enough to be read: the table of planner/schedule_tool/README.md.
 judges=planner/schedule_tool/README.md

@@ -186,10 +186,10 @@ CaseRecord record_of(const EvaluatedCase& evaluated, const Request& config) {
     if (const auto bound = covering_bound(evaluated, *plan))
       add_bound(*bound, record.links_bound, record.plans.back().row);
   }
-  record.plans.front().row.search_s = evaluated.answer.seconds;
-  record.plans.front().row.candidates = evaluated.answer.candidates;
+  record.plans.front().row.search_s = evaluated.answer().seconds;
+  record.plans.front().row.candidates = evaluated.answer().candidates;
   record.bound_covers = covered_text(evaluated, chosen);
-  for (const Priced& plan : evaluated.answer.front)
+  for (const Priced& plan : evaluated.answer().front)
     record.front.push_back({name_of(plan), plan.estimate, largest_peak(plan)});
   record.plans.front().reserved_expandable = reserved_expandable(chosen);
   record.choices = choices_of(evaluated);

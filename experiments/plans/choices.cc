@@ -152,20 +152,19 @@ SettledSearch search_settled(const std::vector<SettledCase>& cases,
       return std::tuple(a.reason.why != Why::Chosen, !a.estimate, a.estimate, a.bound);
     });
   }
-  SettledSearch result{settled(found.best), std::move(found.outcome)};
-  Answer& answer = result.answer;
-  answer.alternatives = std::move(alternatives);
-  if (!answer.bound) return result;
-  // The history is of one problem, the bound of all.
-  for (SearchStep& step : answer.history)
-    if (step.bound) step.bound = std::min(*step.bound, answer.bound->time);
-  Uncertified& uncertified = answer.uncertified;
-  uncertified.microbatch_sizes = std::move(sizes), uncertified.layer_orders = std::move(orders);
-  uncertified.device_orders = devices_open;
-  uncertified.without_recomputation =
+  SettledSearch result{settled(found.best),
+                       Pool(std::move(found.outcome), problems.front().memory_limit)};
+  Pool& pool = result.pool;
+  pool.set_alternatives(std::move(alternatives));
+  if (!pool.answer().bound) return result;
+  Uncertified besides = pool.answer().uncertified;
+  besides.microbatch_sizes = std::move(sizes), besides.layer_orders = std::move(orders);
+  besides.device_orders = devices_open;
+  besides.without_recomputation =
       std::ranges::any_of(found.all, [&](const AlternativeOutcome& outcome) {
-        return outcome.recompute == Recompute::None && answer.recompute != Recompute::None;
+        return outcome.recompute == Recompute::None && pool.answer().recompute != Recompute::None;
       });
+  pool.set_uncertified(std::move(besides));
   return result;
 }
 

@@ -9,6 +9,7 @@
 
 #include "experiments/plans/what_would_help.h"
 #include "planner/search/choices/alternatives.h"
+#include "planner/search/pool/pool.h"
 
 namespace pfeife {
 
@@ -32,7 +33,7 @@ std::vector<SettledCase> settled_cases(const Request& config, const Layers& laye
 /// What a search over settled cases came to.
 struct SettledSearch {
   SettledCase best;
-  Answer answer;
+  Pool pool;
 };
 
 /// Searches the problems of `cases` ([case], on the first devices), and if config.plan asks for it

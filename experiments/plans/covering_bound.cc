@@ -120,7 +120,7 @@ bool has_cuts(const Bound& bound, const Partition& given, const Evaluation& plan
 
 /// All that a class has besides schedules.
 bool has_the_rest(const EvaluatedCase& evaluated, const Bound& bound, const Evaluation& plan) {
-  const std::vector<Covered>& covered = evaluated.answer.covered;
+  const std::vector<Covered>& covered = evaluated.answer().covered;
   const auto is_said = [&](bool Covered::*what) {
     return std::ranges::any_of(covered, [&](const Covered& part) { return part.*what; });
   };
@@ -137,7 +137,7 @@ struct ClassOfPlan : BoundedClass {
 
 std::optional<ClassOfPlan> class_of(const EvaluatedCase& evaluated, const Evaluation& plan) {
   if (!plan.possible()) return std::nullopt;
-  const Answer& answer = evaluated.answer;
+  const Answer& answer = evaluated.answer();
   const auto has = [&](const std::optional<BoundedClass>& of, bool in_turn) {
     return of && has_schedule(*of, in_turn, plan) && has_the_rest(evaluated, of->bound, plan);
   };
@@ -177,7 +177,7 @@ std::optional<CoveringBound> covering_bound(const EvaluatedCase& evaluated,
                                             const Evaluation& plan) {
   std::optional<ClassOfPlan> found = class_of(evaluated, plan);
   if (!found) return std::nullopt;
-  const bool any_order = !found->any_order.empty() && !evaluated.answer.uncertified.in_turn;
+  const bool any_order = !found->any_order.empty() && !evaluated.answer().uncertified.in_turn;
   found->bound.schedules.insert(found->bound.schedules.end(), found->any_order.begin(),
                                 found->any_order.end());
   return CoveringBound{found->bound.time, class_name(found->bound, any_order)};
@@ -186,7 +186,7 @@ std::optional<CoveringBound> covering_bound(const EvaluatedCase& evaluated,
 std::string covered_text(const EvaluatedCase& evaluated, const Evaluation& plan) {
   const std::optional<ClassOfPlan> found = class_of(evaluated, plan);
   if (!found) return "";
-  return found->left_out ? left_out_text(evaluated.answer) : covered_text(evaluated.answer);
+  return found->left_out ? left_out_text(evaluated.answer()) : covered_text(evaluated.answer());
 }
 
 }  // namespace pfeife

@@ -49,25 +49,25 @@ class CaseSearch {
     const std::vector<SettledCase> cases = cases_between_blocks();
     if (cases.empty()) return alone();
     SettledSearch between = search(cases, part_of(options_, 0, kBetween));
-    CutPlaces places{.blocks = time_of(between.best, between.answer),
+    CutPlaces places{.blocks = time_of(between.best, between.pool.answer()),
                      .simulated = !!options_.times};
     if (places.blocks) {
       places.anywhere = time_elsewhere(between);
       if (!places.anywhere ||
           static_cast<double>(places.anywhere->count()) >
               kWorthLeavingBlocks * static_cast<double>(places.blocks->count())) {
-        between.answer.cut_places = places;
+        between.pool.set_cut_places(places);
         return between;
       }
     }
     SettledSearch anywhere =
         search(possible_cases(at_layers(*inputs_.config), *inputs_.layers, layers_of_),
                part_of(options_, kElsewhere, 1));
-    places.anywhere = time_of(anywhere.best, anywhere.answer);
+    places.anywhere = time_of(anywhere.best, anywhere.pool.answer());
     places.between_blocks =
         places.blocks && (!places.anywhere || *places.anywhere >= *places.blocks);
     SettledSearch& chosen = places.between_blocks ? between : anywhere;
-    chosen.answer.cut_places = places;
+    chosen.pool.set_cut_places(places);
     return std::move(chosen);
   }
 
@@ -104,7 +104,7 @@ class CaseSearch {
     if (layers == nullptr) return std::nullopt;
     Problem problem = problem_of({config, layers}, *inputs_.cluster);
     problem.schedules.clear();
-    for (const Priced& plan : between.answer.all)
+    for (const Priced& plan : between.pool.answer().all)
       if (problem.schedules.size() < kTriedElsewhere) problem.schedules.push_back(plan.spec);
     SearchOptions options = part_of(options_, kBetween, kElsewhere);
     options.iterations = std::max<std::size_t>(1, options_.effort() / kShareElsewhere);

@@ -45,17 +45,12 @@ std::vector<std::pair<std::string, Priced>> handed_plans(const CaseInputs& input
 
 void add_handed_plans(const CaseInputs& inputs, const Problem& problem, EvaluatedCase& plans) {
   plans.handed = handed_plans(inputs, problem);
-  Answer& answer = plans.answer;
   std::erase_if(plans.handed, [&](const auto& handed) {
-    return std::ranges::find(answer.all, handed.second) != answer.all.end();
+    return std::ranges::find(plans.answer().all, handed.second) != plans.answer().all.end();
   });
-  for (const auto& [name, plan] : plans.handed) {
-    answer.plans.push_back(plan);
-    answer.all.push_back(plan);
-  }
-  if (!answer.plans.empty()) answer.infeasible.reset();
-  std::ranges::stable_sort(answer.plans, {}, &Priced::estimate);
-  std::ranges::stable_sort(answer.all, {}, &Priced::estimate);
+  std::vector<Priced> found;
+  for (const auto& [name, plan] : plans.handed) found.push_back(plan);
+  plans.pool.add(std::move(found));
 }
 
 }  // namespace pfeife

@@ -51,10 +51,7 @@ void calibrate(const CaseInputs& given, EvaluatedCase& plans, const LayersOf& la
     for (Evaluation& evaluation : *evaluations)
       evaluation = priced_again(std::move(evaluation), calibrated);
   plans.planned.front().plan.bound.reset();
-  plans.answer.bound.reset();
-  plans.answer.orders_left_out = false;
-  plans.answer.certificate.reset();
-  plans.answer.all.clear();
+  plans.pool.forget_claims();
 }
 
 /// Times are 64-bit nanoseconds, 292 years: what a slip in a unit can exceed.
@@ -159,11 +156,11 @@ EvaluatedCase plan_case(const CaseInputs& inputs, const LayersOf& layers_of, std
     settled.config = plans.settled.get();
     plans.planned.push_back(given_plan(settled));
   }
-  plans.answer.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  plans.pool.spend(
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
   for (Evaluation& planned : plans.planned) {
     planned.plan.bound = bound_for(plans, planned);
-    planned.plan.found["candidates"] = std::to_string(plans.answer.candidates);
+    planned.plan.found["candidates"] = std::to_string(plans.answer().candidates);
   }
   for (const BaselineSettings& settings : inputs.config->baselines)
     plans.baselines.push_back(baseline(settings, settled));

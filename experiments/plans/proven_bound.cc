@@ -41,7 +41,7 @@ std::int64_t highest_accepted(Certificate certificate, std::int64_t most, std::s
 
 void raise_to_proven(EvaluatedCase& evaluated, std::size_t threads) {
   constexpr double kMostWork = 2e7;
-  Answer& answer = evaluated.answer;
+  const Answer& answer = evaluated.answer();
   if (!answer.bound || !answer.certificate || answer.plans.empty() ||
       !answer.alternatives.empty() || !to_string(answer.uncertified).empty() ||
       answer.orders_left_out)
@@ -55,8 +55,8 @@ void raise_to_proven(EvaluatedCase& evaluated, std::size_t threads) {
     return;
   Certificate raised = stated;
   raised.bound = highest_accepted(stated, best, threads);
-  answer.bound->time = std::max(answer.bound->time, Nanoseconds{raised.bound});
-  answer.certificate = std::make_shared<const Certificate>(std::move(raised));
+  const Nanoseconds proven{raised.bound};
+  evaluated.pool.raise(proven, std::make_shared<const Certificate>(std::move(raised)));
 }
 
 }  // namespace pfeife

@@ -41,7 +41,7 @@ std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
       reason.by = by;
       lost.push_back({name_of(other.plan), other.plan.spec.family, reason, std::nullopt});
     }
-  for (const Rejected& rejected : evaluated.answer.rejected)
+  for (const Rejected& rejected : evaluated.answer().rejected)
     if (is_new(rejected.spec))
       lost.push_back({schedule_name(rejected.spec), rejected.spec.family,
                       beside_chosen(rejected.reason, rejected.bound, chosen, evaluated),
@@ -51,7 +51,7 @@ std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
 
 /// What the case left open, beside the chosen plan.
 std::vector<Alternative> judged_alternatives(const EvaluatedCase& evaluated) {
-  std::vector<Alternative> judged = evaluated.answer.alternatives;
+  std::vector<Alternative> judged = evaluated.answer().alternatives;
   const Evaluation& plan = evaluated.planned[evaluated.chosen];
   if (!plan.possible()) return judged;
   for (Alternative& alternative : judged) {
@@ -92,7 +92,7 @@ std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated) {
 }
 
 RecordedAnswer recorded_answer(const EvaluatedCase& evaluated) {
-  RecordedAnswer answer = evaluated.answer;
+  RecordedAnswer answer = evaluated.answer();
   answer.lost = lost_schedules(evaluated);
   answer.alternatives = judged_alternatives(evaluated);
   const Evaluation& chosen = evaluated.planned[evaluated.chosen];

@@ -9,7 +9,6 @@
 #include "planner/search/choices/leaner_orders.h"
 #include "planner/search/choices/offloading.h"
 #include "planner/search/joint/if_needed.h"
-#include "planner/search/price/pareto.h"
 #include "planner/search/search.h"
 
 namespace pfeife {
@@ -30,12 +29,9 @@ std::string uncuttable(const Problem& problem, bool reference) {
 }
 
 /// Adds orders that need less, as fast and nearly as fast, to the front.
-void add_leaner_orders(const Problem& problem, double as_fast, std::size_t threads,
-                       Answer& answer) {
+void add_leaner_orders(const Problem& problem, double as_fast, std::size_t threads, Pool& pool) {
   for (const double slower : {as_fast, kNearlyAsFast})
-    for (Priced& plan : leaner_orders(problem, answer.all, slower, threads))
-      answer.front.push_back(std::move(plan));
-  answer.front = pareto_front(std::move(answer.front), problem.memory_limit);
+    pool.add_near(leaner_orders(problem, pool.answer().all, slower, threads));
 }
 
 /// The best plans of a search, and the least full ones of those that count as fast, or nearly; the
@@ -66,36 +62,37 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   const Request& config = *inputs.config;
   const Cluster& cluster = *inputs.cluster;
   SettledSearch found = search_case(inputs, layers_of, options);
-  plans.answer = std::move(found.answer);
+  plans.pool = std::move(found.pool);
   plans.settled = std::make_shared<const Request>(found.best.config);
   const CaseInputs settled{plans.settled.get(), found.best.layers, &cluster};
   if (!inputs.handed.empty())
-    add_handed_plans(inputs, settled_problem(settled, plans.answer.recompute), plans);
+    add_handed_plans(inputs, settled_problem(settled, plans.answer().recompute), plans);
   std::optional<Offloading> offloading;
   if (config.plan.offload) {
     offloading =
-        offloading_plans(settled_problem(settled, plans.answer.recompute), options, search);
-    add_offloading_plans(*offloading, plans.answer);
+        offloading_plans(settled_problem(settled, plans.answer().recompute), options, search);
+    add_offloading_plans(*offloading, plans.pool);
   }
   const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
   const bool compared = options.keep > 1 && !config.plan.reference;
-  if (compared && !plans.answer.plans.empty())
-    add_leaner_orders(settled_problem(settled, plans.answer.recompute),
-                      config.plan.counts_as_fast(), options.threads, plans.answer);
+  if (compared && !plans.answer().plans.empty())
+    add_leaner_orders(settled_problem(settled, plans.answer().recompute),
+                      config.plan.counts_as_fast(), options.threads, plans.pool);
   const std::vector<Priced> best =
-      compared ? plans_to_compare(plans.answer, config.plan.counts_as_fast()) : plans.answer.plans;
+      compared ? plans_to_compare(plans.answer(), config.plan.counts_as_fast())
+               : plans.answer().plans;
   for (const Priced& planned : best)
     plans.planned.push_back(estimated_plan(settled, origin, kPlanned, planned));
   if (!plans.planned.empty()) return settled;
   const Problem problem = with_settled_recomputation(recomputing(
       problem_of(found.best, cluster), config.plan.recompute, config.plan.recompute_except_last));
-  const std::optional<Infeasible>& infeasible = plans.answer.infeasible;
+  const std::optional<Infeasible>& infeasible = plans.answer().infeasible;
   plans.planned.push_back(no_plan(settled, origin, kPlanned,
                                   infeasible
                                       ? shortage(*infeasible, problem.schedules.size(), offloading)
                                       : uncuttable(problem, config.plan.reference)));
   if (!config.plan.reference)
-    plans.answer.tried = what_would_help(*plans.settled, problem, layers_of, options.threads);
+    plans.pool.set_tried(what_would_help(*plans.settled, problem, layers_of, options.threads));
   return settled;
 }
 

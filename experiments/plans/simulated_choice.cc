@@ -83,7 +83,7 @@ Evaluation& kept_as_planned(const Priced& plan, const CaseInputs& settled,
   const auto known = std::ranges::find(planned, std::optional(plan), &Evaluation::choice);
   if (known != planned.end()) return *known;
   Evaluation added = estimated_plan(settled, Origin::Search, kPlanned, plan);
-  added.plan.found["candidates"] = std::to_string(evaluated.answer.candidates);
+  added.plan.found["candidates"] = std::to_string(evaluated.answer().candidates);
   const auto same = std::ranges::find_if(
       planned, [&](const Evaluation& other) { return runs_alike(other.plan, added.plan); });
   return same == planned.end() ? planned.emplace_back(std::move(added)) : *same;
@@ -125,7 +125,7 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers,
       config.plan_published || !evaluated.planned.front().possible())
     return;
   const CaseInputs settled = evaluated.planned.front().inputs;
-  const Problem problem = settled_problem(settled, evaluated.answer.recompute);
+  const Problem problem = settled_problem(settled, evaluated.answer().recompute);
   const std::vector<Priced> baselines = eligible_baselines(evaluated, problem);
   std::vector<Priced> asked = baselines;
   for (const auto& [name, plan] : evaluated.handed) asked.push_back(plan);
@@ -134,18 +134,18 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers,
       [&](std::span<const Priced> plans) { return simulations.times(plans); },
       config.simulation.links, config.simulation.queues};
   SharedLinksOutcome found =
-      fastest_with_shared_links(problem, std::exchange(evaluated.answer.all, {}), std::move(asked),
+      fastest_with_shared_links(problem, evaluated.pool.take_all(), std::move(asked),
                                 {.keep = std::numeric_limits<std::size_t>::max(),
                                  .iterations = config.plan.iterations,
                                  .threads = workers,
                                  .progress = progress},
                                 simulator);
-  if (found.unfinished) evaluated.answer.unfinished.push_back({Unfinished::What::SharedLinks});
+  if (found.unfinished) evaluated.pool.leave_unfinished({Unfinished::What::SharedLinks});
   const bool sliced = std::ranges::any_of(problem.schedules,
                                           [](const ScheduleSpec& spec) { return spec.slices > 1; });
   // the links' bound knows devices' limits, not what goes to hosts
-  if (found.links_bind && !sliced && !config.plan.offload && evaluated.answer.bound)
-    evaluated.answer.links_bound = links_bound(problem, config.simulation, evaluated.answer);
+  if (found.links_bind && !sliced && !config.plan.offload && evaluated.answer().bound)
+    evaluated.pool.set_links_bound(links_bound(problem, config.simulation, evaluated.answer()));
   std::vector<Priced> plans =
       worth_keeping(std::move(found.plans), problem, config.plan.counts_as_fast());
   if (chosen_by(config) == SelectBy::P95)  // by which a baseline may be better than these
@@ -181,8 +181,8 @@ void simulate_cases(std::span<EvaluatedCase> cases, std::size_t workers,
   for (EvaluatedCase& evaluated : cases) {
     const auto started = std::chrono::steady_clock::now();
     add_simulated_plans(evaluated, workers, progress);
-    evaluated.answer.seconds +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    evaluated.pool.spend(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
     for (Evaluation& plan : evaluated.planned) plans.push_back(&plan);
     for (Evaluation& plan : evaluated.baselines) plans.push_back(&plan);
   }

@@ -42,7 +42,7 @@ void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated,
     write_plan_folder(folder / plan->name, plan->plan, plan->costs, *plan->inputs.layers);
   }
   const std::filesystem::path proof = folder / kPlanned / "certificate.txt";
-  if (const auto& certificate = evaluated.answer.certificate)
+  if (const auto& certificate = evaluated.answer().certificate)
     write_file(proof, certificate_text(*certificate));
   else
     remove_file(proof);

@@ -45,15 +45,8 @@ Answer search(const Problem& given_problem, const SearchOptions& options) {
   }
   if (auto nothing_fits = below_least_segments(problem)) return *std::move(nothing_fits);
   if (has_slices(problem)) return search_with_slices(problem, settled, search);
-  if (hides_collectives(problem)) {
-    Answer outcome = search_side_by_side(problem, settled, search);
-    outcome.recompute = problem.recompute;
-    return outcome;
-  }
-  Answer outcome =
-      problem.cuts ? choose_schedule(problem, settled, search) : search_cuts(problem, settled);
-  outcome.recompute = problem.recompute;
-  return outcome;
+  if (hides_collectives(problem)) return search_side_by_side(problem, settled, search);
+  return problem.cuts ? choose_schedule(problem, settled, search) : search_cuts(problem, settled);
 }
 
 std::vector<std::string_view> search_steps() { return JointSearch::step_names(); }

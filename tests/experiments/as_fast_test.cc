@@ -110,7 +110,7 @@ TEST(AsFastPlans, NoneThatCountsAsFastNeedsLessThanTheChosen) {
     config.baselines = {};
     config.simulate = seed % 2 == 0 && simulator_available();
     EvaluatedCase found = plan_case({&config, &layers, &cluster}, {}, 5, 1);
-    const std::vector<Priced> all = found.answer.all, front = found.answer.front;
+    const std::vector<Priced> all = found.answer().all, front = found.answer().front;
     simulate_cases(std::span(&found, 1), 1);
     const Evaluation& chosen = found.planned[found.chosen];
     ASSERT_TRUE(chosen.fits()) << chosen.reason;
@@ -135,8 +135,8 @@ TEST(AsFastPlans, NoneThatCountsAsFastNeedsLessThanTheChosen) {
           EXPECT_LE(full(chosen.plan.peak_memory), full(plan.peak_memory))
               << config.name << ", " << name_of(plan);
         }
-    if (found.answer.bound) {
-      EXPECT_LE(found.answer.bound->time, chosen.plan.estimate);
+    if (found.answer().bound) {
+      EXPECT_LE(found.answer().bound->time, chosen.plan.estimate);
     }
     slower += time_by(chosen, by) > least;
   }

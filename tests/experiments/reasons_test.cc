@@ -39,11 +39,18 @@ struct Reasons : ::testing::Test {
         plan_of("zb_h1", milliseconds{11}, milliseconds{13}, milliseconds{17}),
         plan_of("1f1b", milliseconds{12}, milliseconds{15}, milliseconds{16}),
     };
-    evaluated.answer.rejected = {{{"zbv"}, slower(3), Nanoseconds{milliseconds{9}}},
-                                 {{"looped_bfs"}, slower(5), Nanoseconds{milliseconds{12}}},
-                                 {{"gpipe"}, kRuledOut, Nanoseconds{milliseconds{13}}},
-                                 {{"zb1p"}, kRuledOut, Nanoseconds{milliseconds{11}}},
-                                 {{"zb_h2"}, kLacks}};
+    rejected = {{{"zbv"}, slower(3), Nanoseconds{milliseconds{9}}},
+                {{"looped_bfs"}, slower(5), Nanoseconds{milliseconds{12}}},
+                {{"gpipe"}, kRuledOut, Nanoseconds{milliseconds{13}}},
+                {{"zb1p"}, kRuledOut, Nanoseconds{milliseconds{11}}},
+                {{"zb_h2"}, kLacks}};
+    pool_is_of({});
+  }
+
+  void pool_is_of(std::vector<Alternative> alternatives) {
+    evaluated.pool = Pool({});
+    evaluated.pool.reject(rejected);
+    evaluated.pool.set_alternatives(std::move(alternatives));
   }
 
   void choose(SelectBy by) {
@@ -69,6 +76,7 @@ struct Reasons : ::testing::Test {
   const Reason kLacks{.why = Why::LacksMemory, .rank = RankId{0}, .lacking = kGiB};
   Request config;
   EvaluatedCase evaluated;
+  std::vector<Rejected> rejected;
 };
 
 TEST_F(Reasons, BesideTheFastestTheyAreTheSearchsOwn) {
@@ -84,8 +92,9 @@ TEST_F(Reasons, BesideTheFastestTheyAreTheSearchsOwn) {
 TEST_F(Reasons, AreOfWhatThePlanWasChosenBy) {
   choose(SelectBy::P95);
   ASSERT_EQ(evaluated.chosen, 2u);
-  evaluated.answer.rejected[1].bound = milliseconds{16};
-  evaluated.answer.rejected[2].bound = milliseconds{15};
+  rejected[1].bound = milliseconds{16};
+  rejected[2].bound = milliseconds{15};
+  pool_is_of({});
   EXPECT_THAT(
       lost(),
       ElementsAre(Pair("looped", slower(2, SelectBy::P95)), Pair("zb_h1", slower(1, SelectBy::P95)),
@@ -139,12 +148,11 @@ TEST_F(Reasons, EachWayOfChoosingPicksItsOwn) {
 }
 
 TEST_F(Reasons, OfWhatWasOpenTheChosenOneHasThePlansFigures) {
-  evaluated.answer.alternatives = {
-      {.choice = "4 of 3", .schedule = "looped", .estimate = milliseconds{10}},
-      {.choice = "6 of 2", .bound = milliseconds{9}, .reason = slower(5)},
-      {.choice = "3 of 4", .bound = milliseconds{11}, .reason = kRuledOut},
-      {.choice = "2 of 6", .bound = milliseconds{13}, .reason = kRuledOut},
-      {.choice = "1 of 12", .reason = kLacks}};
+  pool_is_of({{.choice = "4 of 3", .schedule = "looped", .estimate = milliseconds{10}},
+              {.choice = "6 of 2", .bound = milliseconds{9}, .reason = slower(5)},
+              {.choice = "3 of 4", .bound = milliseconds{11}, .reason = kRuledOut},
+              {.choice = "2 of 6", .bound = milliseconds{13}, .reason = kRuledOut},
+              {.choice = "1 of 12", .reason = kLacks}});
   const auto reasons = [&] {
     std::vector<Reason> found;
     for (const Alternative& one : recorded_answer(evaluated).alternatives)

@@ -52,7 +52,8 @@ TEST(Offloading, FitsWhereNothingElseDoesAndTakesNoLonger) {
   const Layers layers = chain_of_layers();
   const Cluster linked = cluster_with(kLink);
   const Problem problem = problem_of(layers, linked, 250);
-  Answer answer = search(problem, {});
+  Pool pool(search(problem, {}), problem.memory_limit);
+  const Answer& answer = pool.answer();
   ASSERT_TRUE(answer.infeasible);
   const Offloading offloading = offloading_plans(problem, {}, search);
   const std::vector<Priced>& plans = offloading.plans;
@@ -61,7 +62,7 @@ TEST(Offloading, FitsWhereNothingElseDoesAndTakesNoLonger) {
   EXPECT_TRUE(plans.front().recomputed.offloads());
   for (const Bytes peak : plans.front().peak_memory) EXPECT_LE(peak, Bytes{250});
   EXPECT_THAT(name_of(plans.front()), ::testing::HasSubstr("offload="));
-  add_offloading_plans(offloading, answer);
+  add_offloading_plans(offloading, pool);
   EXPECT_FALSE(answer.infeasible);
   ASSERT_TRUE(answer.bound);
   EXPECT_EQ(answer.bound->time, Nanoseconds{33'000});
@@ -92,7 +93,7 @@ TEST(Offloading, WhatIsComputedAgainHasItsInputsOnTheHost) {
   EXPECT_TRUE(offloading_plans(problem, {}, search).plans.empty());
   problem.recompute = Recompute::Choose;
   ASSERT_TRUE(search(problem, {}).infeasible);
-  const Answer both = offloading_plans(problem, {}, search);
+  const Offloading both = offloading_plans(problem, {}, search);
   ASSERT_FALSE(both.plans.empty());
   const Recomputed& chosen = both.plans.front().recomputed;
   bool pair = false;

@@ -70,6 +70,17 @@ double cost_of_blocks(const CutPlaces& places);
 /// "cuts lie between blocks: 0.3 % longer than with others, estimated".
 std::string to_string(const CutPlaces& places);
 
+/// A lower bound on the estimates of plans: which plans, and what proves it.
+struct Claim {
+  std::optional<Bound> bound;    ///< of the given cuts, if they are; empty = nothing is claimed
+  std::vector<Covered> covered;  ///< the plans that it holds for
+  Uncertified uncertified;       ///< and besides, without a certificate
+  /// Proves the bound, or that nothing fits, to those who do not trust the search. Where the bound
+  /// is one that certificates cannot say, it proves less: Certificate::bound. Empty unless asked
+  /// for, if neither is proven, or under the reference memory rule.
+  std::shared_ptr<const Certificate> certificate;
+};
+
 /// The part of an answer that a case's record keeps as it is.
 struct RecordedAnswer {
   std::vector<SearchStep> history;        ///< best time and bound after each step of the search
@@ -87,7 +98,8 @@ struct RecordedAnswer {
   friend bool operator==(const RecordedAnswer&, const RecordedAnswer&) = default;
 };
 
-struct Answer : RecordedAnswer {
+/// Written by a Pool alone (planner/search/pool).
+struct Answer : RecordedAnswer, Claim {
   std::vector<Priced> plans;  ///< best first; empty if infeasible
   /// The best of every schedule that has a plan; best first. `plans` are the first of them. Empty
   /// once a simulator has chosen among them.
@@ -98,17 +110,10 @@ struct Answer : RecordedAnswer {
   std::optional<Infeasible>
       infeasible;  ///< set iff plans is empty and some schedule could be built
   std::vector<Rejected> rejected;
-  std::optional<Bound> bound;    ///< of the estimate of any plan; of the given cuts, if they are
-  std::vector<Covered> covered;  ///< what it holds for
-  Uncertified uncertified;       ///< and besides, without a certificate
   Recompute recompute = Recompute::None;  ///< Problem::recompute: what bound and plans are of
-  /// Proves the bound, or that nothing fits, to those who do not trust the search. Where the bound
-  /// is one that certificates cannot say, it proves less: Certificate::bound. Empty unless asked
-  /// for, if neither is proven, or under the reference memory rule.
-  std::shared_ptr<const Certificate> certificate;
-  std::size_t candidates = 0;  ///< evaluated
-  std::size_t effort = 0;      ///< of SearchOptions::iterations, spent; 0 = of given cuts
-  double seconds = 0;          ///< of the wall, that planning a case took
+  std::size_t candidates = 0;             ///< evaluated
+  std::size_t effort = 0;  ///< of SearchOptions::iterations, spent; 0 = of given cuts
+  double seconds = 0;      ///< of the wall, that planning a case took
 };
 
 /// What the bound covers, in words, with what no certificate speaks of; "" = there is no bound.

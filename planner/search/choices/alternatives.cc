@@ -8,6 +8,7 @@
 #include "planner/ir/basics/round_down.h"
 #include "planner/search/bound/work_bound.h"
 #include "planner/search/orders/built_orders.h"
+#include "planner/search/pool/pool.h"
 #include "planner/search/price/lack.h"
 
 namespace pfeife {
@@ -140,23 +141,24 @@ class Alternatives {
 
   BestAlternative best() {
     const bool built = all_[best_].plan && all_[best_].plan->order;
-    BestAlternative found{best_, std::move(outcomes_[best_]), std::move(all_)};
-    found.outcome.candidates = candidates_;
-    if (left_ > 0) found.outcome.unfinished.push_back({Unfinished::What::OpenChoices, left_});
+    Pool pool(std::move(outcomes_[best_]), problems_[best_].memory_limit);
+    pool.count(candidates_ - pool.answer().candidates);
+    if (left_ > 0) pool.leave_unfinished({Unfinished::What::OpenChoices, left_});
     // The bound of one problem is the search's own, which its certificate proves.
-    if (found.outcome.bound && found.all.size() > 1) {
-      found.outcome.bound->time = found.outcome.plans[0].estimate;
+    if (pool.answer().bound && all_.size() > 1) {
       // The bounds of the other problems are of the listed schedules.
-      found.outcome.orders_left_out |=
-          !built && std::ranges::any_of(problems_[best_].schedules, is_built);
-      for (const AlternativeOutcome& alternative : found.all)
-        found.outcome.bound->time =
-            std::min(found.outcome.bound->time, built ? alternative.any_order : alternative.listed);
+      pool.leave_out_orders(pool.answer().orders_left_out ||
+                            (!built && std::ranges::any_of(problems_[best_].schedules, is_built)));
+      Nanoseconds least = pool.answer().plans[0].estimate;
+      for (const AlternativeOutcome& alternative : all_)
+        least = std::min(least, built ? alternative.any_order : alternative.listed);
+      pool.rebound(least);
     }
-    if (found.outcome.infeasible)
-      for (const AlternativeOutcome& alternative : found.all)
-        found.outcome.infeasible->proven &= alternative.bound() == kNothingFits;
-    return found;
+    if (!std::ranges::all_of(all_, [](const AlternativeOutcome& alternative) {
+          return alternative.bound() == kNothingFits;
+        }))
+      pool.prove_infeasible(false);
+    return {best_, std::move(pool).take(), std::move(all_)};
   }
 
   const std::vector<Problem>& problems_;

@@ -4,6 +4,7 @@
 
 #include "planner/search/bound/work_bound.h"
 #include "planner/search/choices/device_orders.h"
+#include "planner/search/pool/pool.h"
 
 namespace pfeife {
 namespace {
@@ -62,9 +63,10 @@ BestDevices search_devices(const std::vector<Problem>& problems, const SearchOpt
                             Nanoseconds{static_cast<std::int64_t>(any_devices_bound(problems[i]))});
   }
   result.found = search_alternatives(result.problems, options, searcher, kFinals);
-  Answer& outcome = result.found.outcome;
-  if (outcome.bound) outcome.bound->time = std::min(outcome.bound->time, not_listed);
-  if (outcome.infeasible) outcome.infeasible->proven &= not_listed == kNothingFits;
+  Pool pool(std::move(result.found.outcome), problems.front().memory_limit);
+  if (pool.answer().bound) pool.rebound(std::min(pool.answer().bound->time, not_listed));
+  if (not_listed != kNothingFits) pool.prove_infeasible(false);
+  result.found.outcome = std::move(pool).take();
   return result;
 }
 

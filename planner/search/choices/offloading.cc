@@ -240,11 +240,12 @@ Offloading offloading_plans(const Problem& problem, const SearchOptions& options
                             Bytes{std::numeric_limits<std::int64_t>::max() / 4});
   SearchOptions quiet = options;
   quiet.progress = {}, quiet.after_step = {}, quiet.times = {}, quiet.certificate = false;
-  Offloading found{search(roomy, quiet)};
-  if (found.bound)
-    found.bound->memory_limit = problem.memory_limit, found.bound->recompute = problem.recompute;
-  for (Covered& covered : found.covered) covered.offload = true;
-  std::vector<Priced> whole = std::exchange(found.plans, {});  // microbatches
+  Answer without_limits = search(roomy, quiet);
+  Offloading found{.claim = std::move(without_limits)};
+  if (std::optional<Bound>& bound = found.claim.bound)
+    bound->memory_limit = problem.memory_limit, bound->recompute = problem.recompute;
+  for (Covered& covered : found.claim.covered) covered.offload = true;
+  std::vector<Priced> whole = std::move(without_limits.plans);  // microbatches
   std::erase_if(whole, [](const Priced& plan) { return plan.spec.slices > 1; });
   std::vector<PlanOrLack> all(whole.size());
   parallel_for(whole.size(), options.threads,
@@ -259,17 +260,10 @@ Offloading offloading_plans(const Problem& problem, const SearchOptions& options
   return found;
 }
 
-void add_offloading_plans(Offloading offloading, Answer& answer) {
+void add_offloading_plans(Offloading offloading, Pool& pool) {
   if (offloading.plans.empty()) return;
-  for (Priced& plan : offloading.plans) {
-    answer.plans.push_back(plan);
-    answer.all.push_back(std::move(plan));
-  }
-  std::ranges::stable_sort(answer.plans, {}, &Priced::estimate);
-  std::ranges::stable_sort(answer.all, {}, &Priced::estimate);
-  answer.infeasible.reset(), answer.certificate.reset();
-  answer.bound = std::move(offloading.bound), answer.covered = std::move(offloading.covered);
-  answer.uncertified = std::move(offloading.uncertified);
+  pool.add(std::move(offloading.plans));
+  pool.claim(std::move(offloading.claim));
 }
 
 }  // namespace pfeife

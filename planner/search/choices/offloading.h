@@ -12,12 +12,14 @@
 #include <vector>
 
 #include "planner/ir/result/need.h"
+#include "planner/search/pool/pool.h"
 #include "planner/search/problem.h"
 
 namespace pfeife {
 
-/// The plans that fit devices and hosts, the fastest first, and the bound.
-struct Offloading : Answer {
+struct Offloading {
+  Claim claim;                ///< what no plan that offloads is below, nor any other
+  std::vector<Priced> plans;  ///< that fit devices and hosts, the fastest first
   /// Where there are none: what a host lacks for the plan that fits the devices and lacks least,
   /// and the plan's name.
   std::optional<Shortage> lack;
@@ -28,7 +30,7 @@ struct Offloading : Answer {
 Offloading offloading_plans(const Problem& problem, const SearchOptions& options,
                             const SearchFunction& search);
 
-/// Adds plans, if there are any, to an answer, whose bound is then theirs and whose proof goes.
-void add_offloading_plans(Offloading offloading, Answer& answer);
+/// Adds the plans, if there are any, to a pool, which then claims what they do.
+void add_offloading_plans(Offloading offloading, Pool& pool);
 
 }  // namespace pfeife

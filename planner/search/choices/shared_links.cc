@@ -54,18 +54,18 @@ class SharedLinks {
     time(weighed(std::move(asked)));
     time_pool(weighed(std::move(known)));
     reached(kPoolDone);
-    SharedLinksOutcome outcome;
-    outcome.links_bind = links_bind();
-    if (outcome.links_bind) {
+    SharedLinksOutcome found;
+    found.links_bind = links_bind();
+    if (found.links_bind) {
       if (!problem_.cuts) search_slower_links();
       search_from_best();
     }
-    outcome.unfinished = unfinished_;
-    outcome.timed = timed_.size();
+    found.unfinished = unfinished_;
+    found.timed = timed_.size();
     sort();
     timed_.resize(std::min(timed_.size(), options_.keep));
-    for (Timed& timed : timed_) outcome.plans.push_back(std::move(timed));
-    return outcome;
+    for (Timed& timed : timed_) found.plans.push_back(std::move(timed));
+    return found;
   }
 
  private:

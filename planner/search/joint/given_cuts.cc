@@ -8,8 +8,8 @@
 #include "planner/search/joint/joint_outcome.h"
 #include "planner/search/orders/built_orders.h"
 #include "planner/search/orders/every_order.h"
+#include "planner/search/pool/pool.h"
 #include "planner/search/price/lack.h"
-#include "planner/search/price/pareto.h"
 
 namespace pfeife {
 
@@ -18,30 +18,33 @@ namespace {
 using Tried = std::vector<std::unique_ptr<Candidates>>;  // [schedule] nullptr: not of these cuts
 
 /// The proof looks at the cuts with each listed schedule.
-void certify(const Problem& listed, const std::vector<AnyOrder>& any_order, Answer& outcome) {
+std::shared_ptr<const Certificate> certificate(const Problem& listed,
+                                               const std::vector<AnyOrder>& any_order,
+                                               const std::optional<Bound>& claimed) {
   const std::vector<std::int64_t> all(listed.cuts->stages(), 0);
   CertifiedNode every_cut;
   every_cut.then = CertifiedNode::Then::Each;
   std::vector<CertifiedProof> proofs;
   for (const ScheduleSpec& spec : listed.schedules)
     proofs.push_back({spec, all, {}, {}, {every_cut}});
-  std::int64_t bound = outcome.bound ? outcome.bound->time.count() : Certificate::kNothingFits;
+  std::int64_t bound = claimed ? claimed->time.count() : Certificate::kNothingFits;
   for (const AnyOrder& bounded : any_order)
-    if (outcome.bound && std::ranges::find(outcome.bound->schedules, bounded.spec()) !=
-                             outcome.bound->schedules.end()) {
+    if (claimed &&
+        std::ranges::find(claimed->schedules, bounded.spec()) != claimed->schedules.end()) {
       proofs.push_back(bounded.proof());
       bound = std::min(bound, static_cast<std::int64_t>(bounded.bound_by_rows()));
     }
-  if (!proofs.empty() && bound > 0)
-    outcome.certificate =
-        std::make_shared<Certificate>(certificate_of(listed, bound, std::move(proofs)));
+  if (proofs.empty() || bound <= 0) return nullptr;
+  return std::make_shared<Certificate>(certificate_of(listed, bound, std::move(proofs)));
 }
 
-/// What no plan of these cuts is faster than. `every`: [schedule] what came of all its orders.
+/// Claims what no plan of these cuts is faster than. `every`: [schedule] what came of all its
+/// orders.
 void prove(const Problem& problem, const Tried& tried, const std::vector<EveryOrder>& every,
-           const SearchOptions& options, Answer& outcome) {
-  const bool nothing_fits = outcome.infeasible && outcome.infeasible->proven;
-  if (outcome.plans.empty() && !nothing_fits) return;
+           const SearchOptions& options, Pool& pool) {
+  const Answer& answer = pool.answer();
+  const bool nothing_fits = answer.infeasible && answer.infeasible->proven;
+  if (answer.plans.empty() && !nothing_fits) return;
   const Layers layers = cut_only_at(*problem.cuts, problem.layers);
   const CutModel model(layers, problem.cluster, problem.memory_rule, problem.recomputes_all(),
                        problem.norm);
@@ -60,17 +63,18 @@ void prove(const Problem& problem, const Tried& tried, const std::vector<EveryOr
     least = std::min({least, tried[i]->best_time(), tried[i]->unsure()});
   }
   if (!nothing_fits) {
-    least = std::min(least, static_cast<double>(outcome.plans.front().estimate.count()));
-    outcome.bound = Bound{.time = Nanoseconds{static_cast<std::int64_t>(least)},
-                          .given_cuts = true,
-                          .recompute = problem.recompute,
-                          .schedules = listed.schedules,
-                          .memory_limit = problem.memory_limit};
-    outcome.covered = {listed_class(listed, *outcome.bound)};
-    add_any_order(any_order, outcome);
+    const Priced& fastest = answer.plans.front();
+    least = std::min(least, static_cast<double>(fastest.estimate.count()));
+    Claim claim = listed_claim(listed, {.time = Nanoseconds{static_cast<std::int64_t>(least)},
+                                        .given_cuts = true,
+                                        .recompute = problem.recompute,
+                                        .schedules = listed.schedules,
+                                        .memory_limit = problem.memory_limit});
+    pool.leave_out_orders(add_any_order(any_order, fastest, claim));
+    pool.claim(std::move(claim));
   }
   if (options.certificate && problem.memory_rule == MemoryRule::Lifetimes)
-    certify(listed, any_order, outcome);
+    pool.prove(certificate(listed, any_order, answer.bound));
 }
 
 /// [schedule] The best of all its orders where they are few.
@@ -93,8 +97,8 @@ std::vector<EveryOrder> try_all_orders(const CutModel& model, const Problem& pro
 
 Answer choose_schedule(const Problem& problem, const SearchOptions& options,
                        const SearchFunction& search) {
-  Answer outcome;
-  std::optional<Infeasible> closest;
+  Pool pool(problem.memory_limit);
+  pool.set_recompute(problem.recompute);
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
                        problem.recomputes_all(), problem.norm);
   const std::optional<Cuts> cuts = model.cuts(*problem.cuts);
@@ -109,58 +113,54 @@ Answer choose_schedule(const Problem& problem, const SearchOptions& options,
     tried[i]->offer(*cuts, tried[i]->time(*cuts));
   });
   const std::vector<EveryOrder> every = try_all_orders(model, problem, tried);
+  std::vector<Priced> plans, near;
+  std::vector<std::optional<Infeasible>> lacking;
+  std::vector<Rejected> rejected;
   for (std::size_t i = 0; i < tried.size(); ++i) {
     const ScheduleSpec& spec = problem.schedules[i];
     if (!tried[i]) {
-      outcome.rejected.push_back(
+      rejected.push_back(
           {spec, impossible(cuts ? stream_all("the given cuts make ", problem.cuts->stages(),
                                               " stages, it needs ", spec.stages())
                                  : illegal_because(problem.layers, *problem.cuts))});
       continue;
     }
-    outcome.candidates += tried[i]->evaluated();
+    pool.count(tried[i]->evaluated());
+    const auto in_order = [&](Priced plan) {
+      if (is_built(spec)) plan.order = tried[i]->schedule();
+      return plan;
+    };
+    for (const Priced& plan : tried[i]->front()) near.push_back(in_order(plan));
     if (every[i].faster) {
-      outcome.plans.push_back(*every[i].faster);
-      continue;
+      plans.push_back(*every[i].faster);
+    } else if (tried[i]->best()) {
+      plans.push_back(in_order(*tried[i]->best()));
+    } else {
+      lacking.push_back(tried[i]->closest());
+      rejected.push_back({spec, lacks(*tried[i]->closest())});
     }
-    if (tried[i]->best()) {
-      outcome.plans.push_back(*tried[i]->best());
-      if (is_built(spec)) outcome.plans.back().order = tried[i]->schedule();
-      continue;
-    }
-    const Infeasible& lack = *tried[i]->closest();
-    outcome.rejected.push_back({spec, lacks(lack)});
-    note_closest(lack, closest);
   }
-  std::ranges::stable_sort(outcome.plans, {}, [](const Priced& p) {
-    return std::pair{p.estimate, p.spec};
-  });
-  outcome.all = outcome.plans;
-  for (std::size_t i = 0; i < tried.size(); ++i)
-    if (tried[i])
-      for (Priced near : tried[i]->front()) {
-        if (is_built(problem.schedules[i])) near.order = tried[i]->schedule();
-        outcome.front.push_back(std::move(near));
-      }
-  outcome.front.insert(outcome.front.begin(), outcome.plans.begin(), outcome.plans.end());
-  outcome.front = pareto_front(std::move(outcome.front), problem.memory_limit);
-  for (std::size_t i = options.keep; i < outcome.plans.size(); ++i)
-    outcome.rejected.push_back({outcome.plans[i].spec, slower_by(outcome.plans[i].estimate -
-                                                                 outcome.plans.front().estimate)});
-  outcome.plans.resize(std::min(outcome.plans.size(), options.keep));
-  if (outcome.plans.empty() && closest) outcome.infeasible = std::move(closest);
-  if (outcome.infeasible) {
+  std::ranges::stable_sort(plans, {}, &Priced::spec);
+  pool.add(std::move(plans));
+  pool.add_near(std::move(near));
+  for (const std::optional<Infeasible>& lack : lacking) pool.add(lack);
+  pool.keep(options.keep);
+  const std::vector<Priced>& all = pool.answer().all;
+  for (std::size_t i = options.keep; i < all.size(); ++i)
+    rejected.push_back({all[i].spec, slower_by(all[i].estimate - all.front().estimate)});
+  pool.reject(std::move(rejected));
+  if (pool.answer().infeasible) {
     const auto looked_at_all = [](const auto& candidates) {
       return !candidates || candidates->unsure() == std::numeric_limits<double>::infinity();
     };
-    outcome.infeasible->proven =
-        std::ranges::all_of(tried, looked_at_all) &&
-        std::ranges::all_of(problem.schedules, [&](const auto& spec) {
-          return !is_built(spec) || one_microbatch(problem, spec, search).nothing_fits;
-        });
+    pool.prove_infeasible(std::ranges::all_of(tried, looked_at_all) &&
+                          std::ranges::all_of(problem.schedules, [&](const auto& spec) {
+                            return !is_built(spec) ||
+                                   one_microbatch(problem, spec, search).nothing_fits;
+                          }));
   }
-  prove(problem, tried, every, options, outcome);
-  return outcome;
+  prove(problem, tried, every, options, pool);
+  return std::move(pool).take();
 }
 
 }  // namespace pfeife

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/cost/stages/blocks.h"
+#include "planner/search/pool/pool.h"
 
 namespace pfeife {
 namespace {
@@ -43,15 +44,14 @@ Answer search_if_needed(const Problem& problem, const SearchOptions& options,
     if (outcome.effort > 0) more.iterations = std::max<std::size_t>(outcome.effort / 2, 1);
   }
   Answer recomputed = search(recomputing, more);
-  const std::size_t before = outcome.candidates;
-  outcome.candidates += recomputed.candidates;
   const bool better =
       outcome.plans.empty() || (!recomputed.plans.empty() &&
                                 recomputed.plans.front().estimate < outcome.plans.front().estimate);
-  if (!better) return outcome;
-  recomputed.candidates += before;
-  for (SearchStep& step : recomputed.history) step.candidates += before;
-  return recomputed;
+  const std::size_t besides = better ? outcome.candidates : recomputed.candidates;
+  Pool pool(std::move(better ? recomputed : outcome), problem.memory_limit);
+  pool.count(besides);
+  if (better) pool.count_before(besides);
+  return std::move(pool).take();
 }
 
 }  // namespace pfeife

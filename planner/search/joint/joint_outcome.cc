@@ -1,127 +1,125 @@
-#include "planner/search/joint/joint_outcome.h"
-
-#include <algorithm>
-#include <set>
-
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/round_down.h"
 #include "planner/search/joint/joint_certificate.h"
+#include "planner/search/pool/pool.h"
 #include "planner/search/price/lack.h"
 #include "planner/search/price/numbers.h"
-#include "planner/search/price/pareto.h"
 
 namespace pfeife {
 
 namespace {
 
-/// Adds the bound of all cuts of the listed schedules, or of some.
-void bound_listed(const Searched& in, Answer& outcome) {
-  const auto best = static_cast<double>(outcome.plans.front().estimate.count());
-  const double least = std::min(best, least_bound(in.contenders));
-  Bound& found =
-      outcome.bound.emplace(Bound{.time = Nanoseconds{static_cast<std::int64_t>(least)}});
+/// What no plan of the listed schedules is below, whatever their cuts, or some of these.
+Claim listed_claim(const Searched& in, const Priced& fastest) {
+  const double least =
+      std::min(static_cast<double>(fastest.estimate.count()), least_bound(in.contenders));
+  Bound bound{.time = Nanoseconds{static_cast<std::int64_t>(least)}};
   for (const Contender& c : in.contenders)
-    if (c.proof) found.least_share = std::max(found.least_share, c.proof->least_share());
-  found.linked = linked_only(in.contenders);
-  found.recompute = in.problem.recompute;
-  found.schedules = in.problem.schedules;
-  found.memory_limit = in.problem.memory_limit;
-  outcome.covered = {listed_class(in.problem, found)};
+    if (c.proof) bound.least_share = std::max(bound.least_share, c.proof->least_share());
+  bound.linked = linked_only(in.contenders);
+  bound.recompute = in.problem.recompute;
+  bound.schedules = in.problem.schedules;
+  bound.memory_limit = in.problem.memory_limit;
+  return listed_claim(in.problem, std::move(bound));
 }
 
-bool not_below(const Contender& c, const Answer& outcome) {
-  return !outcome.plans.empty() &&
-         c.bound() >= static_cast<double>(outcome.plans.front().estimate.count());
-}
-
-/// Schedules that have a plan come first, the fastest of them ahead; then by their bounds, or by
-/// what they lack where nothing fits.
-void explain(const Searched& in, Answer& outcome) {
-  const std::size_t kept = std::min(outcome.plans.size(), in.options.keep);
+/// Why schedules are not among the `kept` fastest plans. Those that have a plan come first, the
+/// fastest of them ahead; then by their bounds, or by what they lack where nothing fits; then those
+/// that cannot be at all.
+std::vector<Rejected> explained(const Searched& in, const std::vector<Priced>& plans,
+                                std::size_t kept) {
   using Rank = std::tuple<std::ptrdiff_t, Bytes, Nanoseconds>;  // place, lack, bound
-  std::vector<std::pair<Rank, Rejected>> rejected;
-  const auto explain_one = [&](const ScheduleSpec& spec, bool not_below,
-                               const std::optional<Infeasible>& lack,
-                               std::optional<Nanoseconds> bound) {
-    const auto plan = std::ranges::find(outcome.plans, spec, &Priced::spec);
-    const auto place = plan - outcome.plans.begin();
+  std::vector<std::pair<Rank, Rejected>> ranked;
+  const auto explain = [&](const ScheduleSpec& spec, bool ruled_out,
+                           const std::optional<Infeasible>& lack,
+                           std::optional<Nanoseconds> bound) {
+    const auto plan = std::ranges::find(plans, spec, &Priced::spec);
+    const auto place = plan - plans.begin();
     if (place < static_cast<std::ptrdiff_t>(kept)) return;
-    const Bytes missing = lack && outcome.plans.empty() ? lack->lacking() : Bytes{0};
+    const Bytes missing = lack && plans.empty() ? lack->lacking() : Bytes{0};
     Reason reason = lack ? lacks(*lack) : Reason{.why = Why::NothingFound};
-    if (not_below)
+    if (ruled_out)
       reason = {.why = Why::RuledOut};
-    else if (plan != outcome.plans.end())
-      reason = slower_by(plan->estimate - outcome.plans.front().estimate);
-    rejected.push_back({{place, missing, bound.value_or(Nanoseconds{0})}, {spec, reason, bound}});
+    else if (plan != plans.end())
+      reason = slower_by(plan->estimate - plans.front().estimate);
+    ranked.push_back({{place, missing, bound.value_or(Nanoseconds{0})}, {spec, reason, bound}});
   };
-  for (const Contender& c : in.contenders)
-    if (c.impossible.empty())
-      explain_one(in.problem.schedules[c.number], not_below(c, outcome), c.candidates->closest(),
-                  known(c.bound()));
-  for (const BuiltPlan& b : in.built)
-    if (b.impossible.empty()) explain_one(b.spec, false, b.closest, {});
-  std::ranges::stable_sort(rejected, {}, [](const auto& ranked) { return ranked.first; });
-  auto end = outcome.rejected.begin();  // before those that cannot be at all
-  for (auto& [rank, rejection] : rejected)
-    end = outcome.rejected.insert(end, std::move(rejection)) + 1;
-  outcome.plans.resize(kept);
+  std::vector<Rejected> rejected;
+  for (const Contender& c : in.contenders) {
+    const ScheduleSpec& spec = in.problem.schedules[c.number];
+    if (!c.impossible.empty())
+      rejected.push_back({spec, impossible(c.impossible)});
+    else
+      explain(spec,
+              !plans.empty() && c.bound() >= static_cast<double>(plans.front().estimate.count()),
+              c.candidates->closest(), known(c.bound()));
+  }
+  for (const BuiltPlan& b : in.built) {
+    if (!b.impossible.empty())
+      rejected.push_back({b.spec, impossible(b.impossible)});
+    else
+      explain(b.spec, false, b.closest, {});
+  }
+  std::ranges::stable_sort(ranked, {}, [](const auto& entry) { return entry.first; });
+  auto end = rejected.begin();
+  for (auto& [rank, rejection] : ranked) end = rejected.insert(end, std::move(rejection)) + 1;
+  return rejected;
+}
+
+/// No choice that was left out can fit.
+bool nothing_fits(const Searched& in) {
+  return std::ranges::none_of(in.contenders,
+                              [](const Contender& c) {
+                                return c.open() ||
+                                       (c.impossible.empty() && c.candidates->unsure() < kInfinite);
+                              }) &&
+         std::ranges::all_of(
+             in.built, [](const BuiltPlan& b) { return b.nothing_fits || !b.impossible.empty(); });
 }
 
 }  // namespace
 
-Answer joint_outcome(const Searched& in, std::vector<SearchStep> history) {
-  Answer outcome;
-  outcome.candidates = evaluated(in.contenders, in.built);
-  std::optional<Infeasible> closest;
-  for (const Contender& c : in.contenders) {
-    const ScheduleSpec& spec = in.problem.schedules[c.number];
-    if (!c.impossible.empty()) {
-      outcome.rejected.push_back({spec, impossible(c.impossible)});
-      continue;
-    }
-    if (c.candidates->best()) outcome.plans.push_back(*c.candidates->best());
-    note_closest(c.candidates->closest(), closest);
-  }
-  for (const BuiltPlan& b : in.built) {
-    if (!b.impossible.empty()) outcome.rejected.push_back({b.spec, impossible(b.impossible)});
-    if (b.plan) outcome.plans.push_back(*b.plan);
-    note_closest(b.closest, closest);
-  }
-  std::ranges::stable_sort(outcome.plans, {}, [](const Priced& p) {
-    return std::pair{p.estimate, p.spec};
-  });
-  outcome.all = outcome.plans;
-  std::vector<Priced> seen = outcome.plans;
-  const auto see = [&](const std::vector<Priced>& front) {
-    seen.insert(seen.end(), front.begin(), front.end());
-  };
+Answer joint_outcome(const Searched& in, std::vector<SearchStep> history, std::size_t effort) {
+  Pool pool(in.problem.memory_limit);
+  pool.set_recompute(in.problem.recompute);
+  pool.count(evaluated(in.contenders, in.built), effort);
+  std::vector<Priced> plans, near;
   for (const Contender& c : in.contenders)
-    if (c.candidates) see(c.candidates->front());
-  for (const BuiltPlan& b : in.built) see(b.front);
-  outcome.front = pareto_front(std::move(seen), in.problem.memory_limit);
-  if (outcome.plans.empty()) {
-    outcome.infeasible = std::move(closest);
-    if (outcome.infeasible)
-      outcome.infeasible->proven =
-          std::ranges::none_of(
-              in.contenders,
-              [](const Contender& c) {
-                return c.open() || (c.impossible.empty() && c.candidates->unsure() < kInfinite);
-              }) &&
-          std::ranges::all_of(
-              in.built, [](const BuiltPlan& b) { return b.nothing_fits || !b.impossible.empty(); });
-  } else {
-    bound_listed(in, outcome);
-    add_any_order(in.any_order, outcome);
-    // The class of the plan may be wider than the listed schedules.
-    for (SearchStep& step : history)
-      if (step.bound) step.bound = std::min(*step.bound, outcome.bound->time);
+    if (c.candidates) {
+      if (c.candidates->best()) plans.push_back(*c.candidates->best());
+      near.insert(near.end(), c.candidates->front().begin(), c.candidates->front().end());
+    }
+  for (const BuiltPlan& b : in.built) {
+    if (b.plan) plans.push_back(*b.plan);
+    near.insert(near.end(), b.front.begin(), b.front.end());
   }
-  outcome.history = std::move(history);
-  explain(in, outcome);
+  std::ranges::stable_sort(plans, {}, &Priced::spec);
+  pool.add(std::move(plans));
+  pool.add_near(std::move(near));
+  pool.set_history(std::move(history));
+  for (const Contender& c : in.contenders)
+    if (c.impossible.empty()) pool.add(c.candidates->closest());
+  for (const BuiltPlan& b : in.built) pool.add(b.closest);
+  const std::vector<Priced>& all = pool.answer().all;
+  if (all.empty()) {
+    pool.prove_infeasible(nothing_fits(in));
+  } else {
+    Claim claim = listed_claim(in, all.front());
+    pool.leave_out_orders(add_any_order(in.any_order, all.front(), claim));
+    pool.claim(std::move(claim));  // of the plan's class, which may be wider than the schedules
+  }
+  pool.keep(in.options.keep);
+  pool.reject(explained(in, all, pool.answer().plans.size()));
   if (in.options.certificate && in.problem.memory_rule == MemoryRule::Lifetimes)
-    outcome.certificate = joint_certificate(in, in.any_order, outcome);
-  return outcome;
+    pool.prove(joint_certificate(in, in.any_order, pool.answer()));
+  return std::move(pool).take();
+}
+
+Claim listed_claim(const Problem& problem, Bound bound) {
+  Claim claim;
+  claim.covered = {listed_class(problem, bound)};
+  claim.bound = std::move(bound);
+  return claim;
 }
 
 Covered listed_class(const Problem& problem, const Bound& bound) {
@@ -132,8 +130,8 @@ Covered listed_class(const Problem& problem, const Bound& bound) {
           .except_last = problem.recompute_except_last};
 }
 
-void add_any_order(const std::vector<AnyOrder>& any_order, Answer& outcome) {
-  Bound& bound = *outcome.bound;
+bool add_any_order(const std::vector<AnyOrder>& any_order, const Priced& fastest, Claim& claim) {
+  Bound& bound = *claim.bound;
   double any = kInfinite, by_rows = kInfinite;
   std::set<ScheduleSpec> schedules;
   bool tried_all = false;
@@ -142,23 +140,23 @@ void add_any_order(const std::vector<AnyOrder>& any_order, Answer& outcome) {
     schedules.insert(bounded.spec());
     tried_all = tried_all || bounded.tried_all();
   }
-  if (any == kInfinite) return;
+  if (any == kInfinite) return false;
   const Nanoseconds least{static_cast<std::int64_t>(any)};
-  const bool built = outcome.plans.front().order.has_value();
-  outcome.orders_left_out = !built && least < bound.time;
-  Covered& covered = outcome.covered.back();
-  if (outcome.orders_left_out) {
+  const bool built = fastest.order.has_value();
+  Covered& covered = claim.covered.back();
+  if (!built && least < bound.time) {
     covered.left_out = schedules, covered.left_out_bound = least;
-    return;
+    return true;
   }
   bound.time = std::min(bound.time, least);
   const bool proven = by_rows >= static_cast<double>(bound.time.count());
   if (proven || !tried_all) covered.any_order = schedules;
   if (!proven && (tried_all || !built))
-    outcome.uncertified.any_order = schedules, outcome.uncertified.in_turn = tried_all;
+    claim.uncertified.any_order = schedules, claim.uncertified.in_turn = tried_all;
   // A certificate speaks of them only if it then proves no less of the others.
   if (proven || built)
     for (const AnyOrder& bounded : any_order) bound.schedules.push_back(bounded.spec());
+  return false;
 }
 
 }  // namespace pfeife

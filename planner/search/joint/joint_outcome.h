@@ -17,14 +17,17 @@ struct Searched {
   const std::vector<AnyOrder>& any_order;    ///< of those that have cuts, if there is a plan
 };
 
-Answer joint_outcome(const Searched& searched, std::vector<SearchStep> history);
+/// `effort`: that was spent.
+Answer joint_outcome(const Searched& searched, std::vector<SearchStep> history, std::size_t effort);
 
 /// The class that a bound of the problem's schedules covers.
 Covered listed_class(const Problem& problem, const Bound& bound);
+/// The bound, which holds for that class.
+Claim listed_claim(const Problem& problem, Bound bound);
 
-/// Sets outcome.bound, of the listed schedules, to the class that the best plan is in: those, or
+/// Makes a claim of the listed schedules one of the class that the fastest plan is in: those, or
 /// those and any order at all. Where no order of the stages that the ranks have in `any_order` is
-/// below the bound it covers them in either case; else outcome.orders_left_out.
-void add_any_order(const std::vector<AnyOrder>& any_order, Answer& outcome);
+/// below the bound it covers them in either case. True: some may be below, so they are left out.
+bool add_any_order(const std::vector<AnyOrder>& any_order, const Priced& fastest, Claim& claim);
 
 }  // namespace pfeife

@@ -95,10 +95,8 @@ Answer JointSearch::run() {
   const std::size_t spent = std::clamp<std::size_t>(begun_, 1, effort_);
   begun_ = effort_;
   run_steps(last_steps(), 1, 1);
-  Answer outcome = joint_outcome({problem_, options_, model_, contenders_, built_, any_order_},
-                                 std::move(history_));
-  outcome.effort = spent;
-  return outcome;
+  return joint_outcome({problem_, options_, model_, contenders_, built_, any_order_},
+                       std::move(history_), spent);
 }
 
 /// The one place that every step passes: left out or not, timed, told of. Each counts as much of

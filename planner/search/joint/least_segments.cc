@@ -5,6 +5,7 @@
 #include "planner/cost/allocator/played_ranks.h"
 #include "planner/schedules/families.h"
 #include "planner/search/cuts/min_max.h"
+#include "planner/search/pool/pool.h"
 #include "planner/search/price/lack.h"
 
 namespace pfeife {
@@ -20,8 +21,8 @@ std::optional<Answer> below_least_segments(const Problem& problem) {
   const bool each = *smallest < least.of_each;
   if (!each && *largest >= least.of_fullest) return std::nullopt;
   const auto at = each ? smallest : largest;
-  Answer answer;
-  answer.recompute = problem.recompute;
+  Pool pool(problem.memory_limit);
+  pool.set_recompute(problem.recompute);
   for (const ScheduleSpec& spec : problem.schedules) {
     const Placement placement = placement_for(spec, problem.device_of_rank);
     std::optional<Partition> cuts = problem.cuts;
@@ -33,10 +34,10 @@ std::optional<Answer> below_least_segments(const Problem& problem) {
                           spec,
                           *std::move(cuts),
                           true};
-    answer.rejected.push_back({spec, lacks(lack)});
-    note_closest(lack, answer.infeasible);
+    pool.reject({spec, lacks(lack)});
+    pool.add(lack);
   }
-  return answer;
+  return std::move(pool).take();
 }
 
 }  // namespace pfeife

@@ -10,8 +10,8 @@
 #include "planner/search/joint/joint_outcome.h"
 #include "planner/search/orders/built_orders.h"
 #include "planner/search/orders/sliced_order.h"
+#include "planner/search/pool/pool.h"
 #include "planner/search/price/lack.h"
-#include "planner/search/price/pareto.h"
 #include "planner/search/price/price.h"
 
 namespace pfeife {
@@ -118,21 +118,12 @@ class SlicedPlans {
 };
 
 /// What holds for all schedules of the problem.
-void join_bound(const Problem& problem, Answer& outcome) {
-  outcome.certificate.reset();
-  const Nanoseconds time{static_cast<std::int64_t>(work_bound(problem))};
-  if (outcome.plans.empty()) {
-    outcome.bound.reset(), outcome.covered.clear();
-    return;
-  }
-  Bound all{.time = time,
-            .given_cuts = problem.cuts.has_value(),
-            .recompute = problem.recompute,
-            .schedules = problem.schedules,
-            .memory_limit = problem.memory_limit};
-  outcome.uncertified = {};
-  outcome.covered = {listed_class(problem, all)};
-  outcome.bound = std::move(all);
+Claim work_claim(const Problem& problem) {
+  return listed_claim(problem, {.time = Nanoseconds{static_cast<std::int64_t>(work_bound(problem))},
+                                .given_cuts = problem.cuts.has_value(),
+                                .recompute = problem.recompute,
+                                .schedules = problem.schedules,
+                                .memory_limit = problem.memory_limit});
 }
 
 }  // namespace
@@ -149,9 +140,8 @@ Answer search_with_slices(const Problem& problem, const SearchOptions& options,
   std::ranges::copy_if(problem.schedules, std::back_inserter(sliced), is_sliced);
   SearchOptions settled = options;
   settled.certificate = false;
-  Answer outcome;
-  if (!whole.schedules.empty()) outcome = search(whole, settled);
-  outcome.recompute = problem.recompute;
+  Answer of_whole;
+  if (!whole.schedules.empty()) of_whole = search(whole, settled);
   SlicedPlans plans(problem, options.effort());
   if (problem.recompute == Recompute::None) {
     std::vector<Partition> cuts;
@@ -159,7 +149,7 @@ Answer search_with_slices(const Problem& problem, const SearchOptions& options,
       cuts.push_back(*problem.cuts);
     else
       cuts = cuts_of_work(problem, sliced, options, search);
-    for (const Priced& plan : outcome.all) cuts.push_back(plan.partition);
+    for (const Priced& plan : of_whole.all) cuts.push_back(plan.partition);
     // Orders that are built go last: on the cuts of those that are written down, too.
     std::ranges::stable_partition(sliced, std::not_fn(is_built));
     for (const ScheduleSpec& spec : sliced) {
@@ -167,22 +157,16 @@ Answer search_with_slices(const Problem& problem, const SearchOptions& options,
       cuts.push_back(plans.found.empty() ? cuts.front() : plans.found.back().partition);
     }
   }
-  std::vector<Priced> front = plans.found;
-  front.insert(front.end(), outcome.front.begin(), outcome.front.end());
-  outcome.front = pareto_front(std::move(front), problem.memory_limit);
-  plans.found.insert(plans.found.end(), outcome.all.begin(), outcome.all.end());
-  outcome.all = best_of_each(std::move(plans.found));
-  outcome.plans = outcome.all;
-  if (outcome.plans.size() > options.keep) outcome.plans.resize(options.keep);
-  outcome.rejected.insert(outcome.rejected.end(), plans.rejected.begin(), plans.rejected.end());
-  outcome.candidates += plans.candidates;
-  note_closest(plans.closest, outcome.infeasible);
-  if (outcome.infeasible) outcome.infeasible->proven = false;
-  if (!outcome.plans.empty()) outcome.infeasible.reset();
-  join_bound(problem, outcome);
-  for (SearchStep& step : outcome.history)
-    if (step.bound && outcome.bound) step.bound = std::min(*step.bound, outcome.bound->time);
-  return outcome;
+  Pool pool(std::move(of_whole), problem.memory_limit);
+  pool.set_recompute(problem.recompute);
+  pool.count(plans.candidates);
+  pool.add(std::move(plans.found));
+  pool.keep(options.keep);
+  pool.reject(std::move(plans.rejected));
+  pool.add(plans.closest);
+  pool.prove_infeasible(false);
+  pool.claim(pool.answer().plans.empty() ? Claim{} : work_claim(problem));
+  return std::move(pool).take();
 }
 
 }  // namespace pfeife

@@ -8,6 +8,7 @@
 #include "planner/cost/estimate/evaluate.h"
 #include "planner/ir/basics/error.h"
 #include "planner/schedules/families.h"
+#include "planner/search/pool/pool.h"
 #include "planner/search/price/candidate.h"
 #include "planner/search/price/lack.h"
 #include "planner/search/price/numbers.h"
@@ -173,7 +174,9 @@ class Beam {
 class ReferenceSearch {
  public:
   explicit ReferenceSearch(const Problem& problem)
-      : problem_(problem), model_(problem.layers, problem.cluster, problem.memory_rule) {}
+      : problem_(problem),
+        model_(problem.layers, problem.cluster, problem.memory_rule),
+        pool_(problem.memory_limit) {}
 
   Answer run() {
     std::map<std::size_t, std::vector<ScheduleSpec>> by_stages_per_rank;
@@ -196,15 +199,15 @@ class ReferenceSearch {
       else
         try_all(specs);
     }
-    if (best_) outcome_.plans.push_back(*best_);
-    if (!best_) outcome_.infeasible = std::move(closest_);
-    return std::move(outcome_);
+    if (best_) pool_.add({*best_});
+    pool_.add(closest_);
+    return std::move(pool_).take();
   }
 
  private:
   void reject(const std::vector<ScheduleSpec>& specs, std::size_t first, const char* reason) {
     for (std::size_t i = first; i < specs.size(); ++i)
-      outcome_.rejected.push_back({specs[i], {.why = Why::NotTried, .words = reason}});
+      pool_.reject({specs[i], {.why = Why::NotTried, .words = reason}});
   }
 
   /// The schedules of one V, until one of them gains less than 1 %.
@@ -214,13 +217,13 @@ class ReferenceSearch {
       const double before = best_time();
       Candidates candidates(model_, problem_, specs[i]);
       std::optional<Cuts> found = search_one(candidates, last);
-      outcome_.candidates += candidates.evaluated();
+      pool_.count(candidates.evaluated());
       if (found && candidates.best_time() < before) {
-        if (best_) outcome_.rejected.push_back({best_->spec, {.why = Why::Slower}});
+        if (best_) pool_.reject({best_->spec, {.why = Why::Slower}});
         best_ = candidates.best();
         last = std::move(found);
       } else {
-        outcome_.rejected.push_back({specs[i], {.why = found ? Why::Slower : Why::NothingFound}});
+        pool_.reject({specs[i], {.why = found ? Why::Slower : Why::NothingFound}});
       }
       if (!(best_time() < 0.99 * before)) {
         reject(specs, i + 1, "not tried: the one before gained less than 1 %");
@@ -250,7 +253,7 @@ class ReferenceSearch {
 
   const Problem& problem_;
   CutModel model_;
-  Answer outcome_;
+  Pool pool_;
   std::optional<Priced> best_;
   std::optional<Infeasible> closest_;
 };
