@@ -18,27 +18,22 @@
 namespace pfeife {
 namespace {
 
-enum Part : std::size_t { kForward, kInput, kWeight, kOptimizer, kParts };
+/// The TimeParts that profilers see.
+constexpr auto number(TimePart part) { return static_cast<std::size_t>(part); }
+constexpr std::size_t kForward = number(TimePart::Forward),
+                      kInput = number(TimePart::BackwardInput),
+                      kWeight = number(TimePart::BackwardWeight),
+                      kOptimizer = number(TimePart::Optimizer), kParts = kOptimizer + 1;
 
 /// What a stage's actions take, [stage][part].
 using Times = std::vector<std::array<double, kParts>>;
 
 /// The parts of an action.
-std::vector<Part> parts_of(Op op) {
-  switch (op) {
-    case Op::Forward:
-      return {kForward};
-    case Op::BackwardInput:
-      return {kInput};
-    case Op::BackwardWeight:
-      return {kWeight};
-    case Op::Backward:
-      return {kInput, kWeight};
-    case Op::OptimizerStep:
-      return {kOptimizer};
-    default:
-      return {};
-  }
+std::vector<std::size_t> parts_of(Op op) {
+  std::vector<std::size_t> parts;
+  for (std::size_t part = 0; part < kParts; ++part)
+    if (operation(op).times & bit(static_cast<TimePart>(part))) parts.push_back(part);
+  return parts;
 }
 
 /// As predicted, without what the device adds to each action.
@@ -59,7 +54,7 @@ Times predicted_times(const StageCosts& costs, const Placement& placement, const
 }
 
 /// Overheads that are in the measured time of these parts.
-double overhead_of(const std::vector<Part>& parts, const DeviceKind& kind) {
+double overhead_of(const std::vector<std::size_t>& parts, const DeviceKind& kind) {
   const bool only_weight = std::ranges::find(parts, kWeight) == parts.begin() && parts.size() == 1;
   const bool optimizer = parts.front() == kOptimizer;
   return only_weight || optimizer ? 0 : static_cast<double>(kind.stage_overhead.count());
@@ -80,11 +75,11 @@ Times measured_ratios(const DependencyGraph& graph, const ObservedRun& run, cons
         continue;
       const Event& event = run.steps[k].events[t];
       double time = static_cast<double>((event.end - event.start).count()), all = 0;
-      std::vector<std::pair<std::size_t, Part>> parts;
+      std::vector<std::pair<std::size_t, std::size_t>> parts;
       for_each_action(task.cell, [&](const Action& action) {
-        const std::vector<Part> action_parts = parts_of(action.op);
+        const std::vector<std::size_t> action_parts = parts_of(action.op);
         if (!action_parts.empty()) time -= overhead_of(action_parts, kind);
-        for (const Part part : action_parts) {
+        for (const std::size_t part : action_parts) {
           parts.emplace_back(action.stage.index(), part);
           all += predicted[action.stage.index()][part];
         }

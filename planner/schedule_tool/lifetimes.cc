@@ -12,11 +12,10 @@ Holdings peak_holdings(const Schedule& schedule, RankId rank) {
   bool backward = false;
   for (const Cell& cell : schedule.rows[rank.index()])
     for_each_action(cell, [&](const Action& a) {
-      in_flight += a.op == Op::Forward;
-      in_flight -= makes_input_gradient(a.op);
-      backward = backward || makes_input_gradient(a.op);
-      for_weight += a.op == Op::BackwardInput;
-      for_weight -= a.op == Op::BackwardWeight;
+      const Operation& kind = operation(a.op);
+      in_flight += kind.saved;
+      backward = backward || kind.saved < 0;
+      for_weight += kind.weight_saved;
       most_in_flight = std::max(most_in_flight, in_flight);
       most_for_weight = std::max(most_for_weight, for_weight);
     });
@@ -30,8 +29,9 @@ std::vector<std::vector<MemorySample>> in_flight(const Trace& trace) {
   for (const Event& event : trace.events)
     if (event.kind == TaskKind::Compute)
       for_each_action(event.cell, [&](const Action& a) {
-        if (a.op == Op::Forward) ++changes[event.rank.index()][event.start];
-        if (makes_input_gradient(a.op) || forward_only) --changes[event.rank.index()][event.end];
+        const int saved = operation(a.op).saved;
+        if (saved > 0) changes[event.rank.index()][event.start] += saved;
+        if (saved < 0 || forward_only) --changes[event.rank.index()][event.end];
       });
   std::vector<std::vector<MemorySample>> samples(trace.ranks);
   for (std::size_t r = 0; r < trace.ranks; ++r) {

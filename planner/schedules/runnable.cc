@@ -39,23 +39,25 @@ class Executor {
   std::size_t at(StageId stage, MicrobatchId m) const {
     return stage.index() * microbatches_ + m.index();
   }
-  bool ready(const Cell& cell) const {
+  std::vector<bool>& computed(Direction way) {
+    return way == Direction::Forward ? forward_ : backward_;
+  }
+  bool ready(const Cell& cell) {
     bool all = true;
     for_each_action(cell, [&](const Action& a) {
-      if (input_of_its_stage(a.op) == Op::Forward) all = all && forward_[at(a.stage, a)];
+      if (operation(a.op).reads == Op::Forward) all = all && forward_[at(a.stage, a)];
       if (const auto before = slice_before(a))
-        all = all && (a.op == Op::Forward ? forward_ : backward_)[at(a.stage, *before)];
-      for_each_message_read(
-          a, graph_, edges_, [&](std::uint32_t, StageId source, Direction direction) {
-            all = all && (direction == Direction::Forward ? forward_ : backward_)[at(source, a)];
-          });
+        all = all && computed(*operation(a.op).passes)[at(a.stage, *before)];
+      for_each_message_read(a, graph_, edges_,
+                            [&](std::uint32_t, StageId source, Direction direction) {
+                              all = all && computed(direction)[at(source, a)];
+                            });
     });
     return all;
   }
   void finish(const Cell& cell) {
     for_each_action(cell, [&](const Action& a) {
-      if (a.op == Op::Forward) forward_[at(a.stage, a)] = true;
-      if (makes_input_gradient(a.op)) backward_[at(a.stage, a)] = true;
+      if (const auto way = operation(a.op).passes) computed(*way)[at(a.stage, a)] = true;
     });
   }
 

@@ -23,6 +23,31 @@ Color mix(Color a, Color b, double amount) {
   return {channel(a.red, b.red), channel(a.green, b.green), channel(a.blue, b.blue)};
 }
 
+namespace {
+
+struct Look {
+  Color fill, pale;  ///< of the first and of the last stage of a rank
+  std::string_view letter, name;
+  std::optional<Op> op = {};  ///< whose events have it
+};
+constexpr std::array<Look, kPaints> kLooks{{
+    {{0x68, 0xa0, 0xe3}, {0x87, 0xb3, 0xe9}, "F", "forward", Op::Forward},
+    {{0xcd, 0x4e, 0x29}, {0xd4, 0x68, 0x49}, "B", "backward", Op::Backward},
+    {{0xef, 0xc2, 0x3b}, {0xf6, 0xdc, 0x90}, "I", "backward, inputs", Op::BackwardInput},
+    {{0x23, 0x60, 0x3c}, {0x37, 0x6e, 0x4e}, "W", "backward, weights", Op::BackwardWeight},
+    {{0x7f, 0x49, 0xbf}, {0x8d, 0x5c, 0xc6}, "FB", "overlapped"},
+    {{0x30, 0x35, 0x3e}, {0x30, 0x35, 0x3e}, "opt", "optimizer"},
+    {{0xac, 0x49, 0x7d}, {0xac, 0x49, 0x7d}, "red", "gradient reduction"},
+    {{0xbd, 0xa2, 0xd9}, {0xd2, 0xbf, 0xe6}, "F", "transfer of a value"},
+    {{0x97, 0x6e, 0xc7}, {0xa9, 0x87, 0xd1}, "B", "transfer of a gradient"},
+    {{0x58, 0xc8, 0x78}, {0x84, 0xd8, 0x9c}, "out", "copy to the host", Op::Offload},
+    {{0x08, 0x70, 0x30}, {0x18, 0x78, 0x3e}, "in", "copy from the host", Op::Reload},
+}};
+
+const Look& look(Paint paint) { return kLooks[static_cast<std::size_t>(paint)]; }
+
+}  // namespace
+
 Paint paint(const Event& event) {
   if (event.kind == TaskKind::Optimizer) return Paint::Optimizer;
   if (event.kind == TaskKind::Reduction) return Paint::Reduction;
@@ -30,45 +55,18 @@ Paint paint(const Event& event) {
   if (action == nullptr) return Paint::Overlap;
   if (event.kind == TaskKind::Transfer)
     return action->direction == Direction::Forward ? Paint::SendForward : Paint::SendBackward;
-  switch (action->op) {
-    case Op::Backward:
-      return Paint::Backward;
-    case Op::BackwardInput:
-      return Paint::BackwardInput;
-    case Op::BackwardWeight:
-      return Paint::BackwardWeight;
-    case Op::Offload:
-      return Paint::Offload;
-    case Op::Reload:
-      return Paint::Reload;
-    default:
-      return Paint::Forward;
-  }
+  for (std::size_t p = 0; p < kPaints; ++p)
+    if (kLooks[p].op == action->op) return static_cast<Paint>(p);
+  return Paint::Forward;
 }
 
-namespace {
-
-struct Look {
-  Color fill, pale;  ///< of the first and of the last stage of a rank
-  std::string_view letter, name;
-};
-constexpr std::array<Look, kPaints> kLooks{{
-    {{0x68, 0xa0, 0xe3}, {0x87, 0xb3, 0xe9}, "F", "forward"},
-    {{0xcd, 0x4e, 0x29}, {0xd4, 0x68, 0x49}, "B", "backward"},
-    {{0xef, 0xc2, 0x3b}, {0xf6, 0xdc, 0x90}, "I", "backward, inputs"},
-    {{0x23, 0x60, 0x3c}, {0x37, 0x6e, 0x4e}, "W", "backward, weights"},
-    {{0x7f, 0x49, 0xbf}, {0x8d, 0x5c, 0xc6}, "FB", "overlapped"},
-    {{0x30, 0x35, 0x3e}, {0x30, 0x35, 0x3e}, "opt", "optimizer"},
-    {{0xac, 0x49, 0x7d}, {0xac, 0x49, 0x7d}, "red", "gradient reduction"},
-    {{0xbd, 0xa2, 0xd9}, {0xd2, 0xbf, 0xe6}, "F", "transfer of a value"},
-    {{0x97, 0x6e, 0xc7}, {0xa9, 0x87, 0xd1}, "B", "transfer of a gradient"},
-    {{0x58, 0xc8, 0x78}, {0x84, 0xd8, 0x9c}, "out", "copy to the host"},
-    {{0x08, 0x70, 0x30}, {0x18, 0x78, 0x3e}, "in", "copy from the host"},
-}};
-
-const Look& look(Paint paint) { return kLooks[static_cast<std::size_t>(paint)]; }
-
-}  // namespace
+std::vector<Paint> compute_paints() {
+  std::vector<Paint> paints;
+  for (std::size_t p = 0; p < kPaints; ++p)
+    if (static_cast<Paint>(p) == Paint::Overlap || (kLooks[p].op && is_compute(*kLooks[p].op)))
+      paints.push_back(static_cast<Paint>(p));
+  return paints;
+}
 
 Color fill(Paint paint, std::size_t shade, std::size_t shades) {
   if (shades <= 1) return look(paint).fill;

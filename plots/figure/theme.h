@@ -78,6 +78,8 @@ enum class Paint {
 };
 constexpr std::size_t kPaints = 11;
 Paint paint(const Event& event);
+/// What the compute stream runs for microbatches.
+std::vector<Paint> compute_paints();
 /// Fill of the stage that is number `shade` of its rank's `shades`; the first is the strongest.
 Color fill(Paint paint, std::size_t shade = 0, std::size_t shades = 1);
 /// Black or white: what can be read on it.

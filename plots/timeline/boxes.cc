@@ -80,7 +80,7 @@ std::string describe(const Event& event) {
   if (event.kind == TaskKind::Copy)
     text = "microbatch " + to_string(*action->microbatch) + " of stage " +
            to_string(action->stage) +
-           (action->op == Op::Offload ? " to the host" : " back from the host");
+           (operation(action->op).queue == 0 ? " to the host" : " back from the host");
   if (event.kind == TaskKind::Compute)
     text = label(event, true) + " of stage " + to_string(action->stage);
   if (event.kind == TaskKind::Transfer && action->peer)
@@ -177,8 +177,7 @@ std::vector<LabelStyle> label_styles(const TimelineLayout& layout, const Panel& 
   if (layout.column) {
     const double size = letters(layout, kLargest);
     bool with_letters = true;
-    for (const Paint kind : {Paint::Forward, Paint::Backward, Paint::BackwardInput,
-                             Paint::BackwardWeight, Paint::Overlap}) {
+    for (const Paint kind : compute_paints()) {
       const std::vector<Box>& boxes = by_paint[static_cast<std::size_t>(kind)];
       const auto fit = [&](const Box& box) { return fits(box, {size, true}); };
       with_letters = with_letters && static_cast<double>(std::ranges::count_if(boxes, fit)) >=

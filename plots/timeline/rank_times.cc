@@ -85,8 +85,7 @@ std::vector<Cause> rank_times(const Trace& trace, RankId rank) {
   const Nanoseconds imbalance = take(busiest - own.total);
   std::vector<Cause> causes;
   Nanoseconds kinds{0};
-  for (const Paint kind : {Paint::Forward, Paint::Backward, Paint::BackwardInput,
-                           Paint::BackwardWeight, Paint::Overlap}) {
+  for (const Paint kind : compute_paints()) {
     causes.push_back({name(kind), own.time[static_cast<std::size_t>(kind)], fill(kind)});
     kinds += causes.back().time;
   }

@@ -190,8 +190,9 @@ void RankExecutor::run_task(TaskId id) {
     for_each_action(task.cell, [&](const Action& action) {
       const Stage& stage = *work_.stages.at(action.stage);
       PerStage in;
-      if (action.op == Op::Forward) in = receive_from(stage.sources(), action);
-      if (makes_input_gradient(action.op)) in = receive_from(stage.destinations(), action);
+      if (const auto way = operation(action.op).passes)
+        in = receive_from(*way == Direction::Forward ? stage.sources() : stage.destinations(),
+                          action, *way);
       parts.emplace_back(action, std::move(in));
     });
     const Nanoseconds start = mark();
@@ -231,8 +232,8 @@ void RankExecutor::receive_for(TaskId id) {
   }
 }
 
-PerStage RankExecutor::receive_from(const std::vector<StageId>& others, const Action& action) {
-  const Direction direction = action.op == Op::Forward ? Direction::Forward : Direction::Backward;
+PerStage RankExecutor::receive_from(const std::vector<StageId>& others, const Action& action,
+                                    Direction direction) {
   PerStage in;
   for (const StageId other : others) {
     auto found = inbox_.extract(Route{other, action.stage, *action.microbatch, direction});
@@ -260,15 +261,15 @@ PerStage RankExecutor::perform(const Action& action, const PerStage& in) {
 }
 
 void RankExecutor::hand_on(TaskId task, const Action& action, PerStage out) {
-  if (action.op == Op::BackwardWeight) return;
+  const std::optional<Direction> way = operation(action.op).passes;
+  if (!way) return;
   const Stage& stage = *work_.stages.at(action.stage);
-  const bool onward = action.op == Op::Forward;
+  const bool onward = *way == Direction::Forward;
   const std::vector<StageId>& others = onward ? stage.destinations() : stage.sources();
   std::map<StageId, Tensors> remote;
   for (std::size_t i = 0; i < others.size(); ++i) {
     if (is_mine(others[i]) || transport_.keeps_rows())
-      inbox_[{action.stage, others[i], *action.microbatch,
-              onward ? Direction::Forward : Direction::Backward}] = std::move(out[i]);
+      inbox_[{action.stage, others[i], *action.microbatch, *way}] = std::move(out[i]);
     else
       remote[others[i]] = std::move(out[i]);
   }

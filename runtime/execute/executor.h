@@ -102,7 +102,8 @@ class RankExecutor {
   void run_task(TaskId task);
   void run_copy(TaskId task);
   void receive_for(TaskId task);
-  PerStage receive_from(const std::vector<StageId>& others, const Action& action);
+  PerStage receive_from(const std::vector<StageId>& others, const Action& action,
+                        Direction direction);
   PerStage perform(const Action& action, const PerStage& in);
   Nanoseconds mark() { return clock_ ? clock_->mark() : now(); }
   void begin_clock();

@@ -112,11 +112,14 @@ void TimedRank::settle(const Tag& tag) {
 
 /// Beside what the rank computes, one copy after another each way.
 std::pair<Nanoseconds, Nanoseconds> TimedRank::copy(const Action& action) {
-  const bool back = action.op == Op::Reload;
-  Nanoseconds start = std::max(now(), engine_free_[back ? 1 : 0]);
-  if (back) start = std::max(start, copied_.at(offload(action.stage, *action.microbatch)));
+  const Operation& kind = operation(action.op);
+  Nanoseconds start = std::max(now(), engine_free_[kind.queue]);
+  if (const Action source{
+          .op = *kind.reads, .stage = action.stage, .microbatch = action.microbatch};
+      is_copy(source.op))
+    start = std::max(start, copied_.at(source));
   const Nanoseconds end = start + times_.at(action);
-  copied_[action] = engine_free_[back ? 1 : 0] = end;
+  copied_[action] = engine_free_[kind.queue] = end;
   return {start, end};
 }
 

@@ -47,7 +47,7 @@ TimedStage::TimedStage(const StageCosts& costs, StageId stage,
 PerStage TimedStage::perform(const Action& action, const std::vector<StageId>& senders,
                              const PerStage& received, const Messages& messages) {
   const Nanoseconds end = now() + time_(action);
-  const bool onward = action.op == Op::Forward;
+  const bool onward = operation(action.op).passes == Direction::Forward;
   for (std::size_t i = 0; i < senders.size(); ++i)
     if (messages.in[i] > Bytes{0})
       check_message(action, received.at(i), messages.in[i], senders[i], onward);

@@ -68,13 +68,5 @@ TEST(ActionInputs, WhatOneActionMakesAnotherReads) {
                     ::testing::Contains(FieldsAre(edge, StageId{stage}, direction)));
 }
 
-TEST(ActionInputs, OfItsOwnStageBAndIReadFAndWReadsI) {
-  EXPECT_EQ(input_of_its_stage(Op::Forward), std::nullopt);
-  EXPECT_EQ(input_of_its_stage(Op::Backward), Op::Forward);
-  EXPECT_EQ(input_of_its_stage(Op::BackwardInput), Op::Forward);
-  EXPECT_EQ(input_of_its_stage(Op::BackwardWeight), Op::BackwardInput);
-  EXPECT_EQ(input_of_its_stage(Op::OptimizerStep), std::nullopt);
-}
-
 }  // namespace
 }  // namespace pfeife

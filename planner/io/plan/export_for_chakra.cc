@@ -68,9 +68,8 @@ Message message_of(const Action& action) {
 /// A pass of a microbatch through a stage; to compare by.
 using Pass = std::tuple<StageId, std::optional<MicrobatchId>, Direction>;
 std::optional<Pass> pass_of(const Action& action) {
-  if (action.op != Op::Forward && !makes_input_gradient(action.op)) return std::nullopt;
-  return Pass{action.stage, action.microbatch,
-              action.op == Op::Forward ? Direction::Forward : Direction::Backward};
+  const std::optional<Direction> way = operation(action.op).passes;
+  return way ? std::optional{Pass{action.stage, action.microbatch, *way}} : std::nullopt;
 }
 
 class ChakraWriter {

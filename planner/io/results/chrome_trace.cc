@@ -55,7 +55,7 @@ std::string category(const Event& event) {
   }
   const auto* action = std::get_if<Action>(&event.cell);
   if (action == nullptr) return "overlap";
-  return action->op == Op::Forward ? "forward" : "backward";
+  return std::string(operation(action->op).category);
 }
 
 /// Which thread of which process an event is drawn on; both count from 1, because viewers take 0
@@ -65,22 +65,10 @@ struct Track {
 };
 
 /// The reserved colour of chrome://tracing that is nearest to that of the pictures; "" = any.
-const char* reserved_color(const Event& event) {
-  if (event.kind == TaskKind::Optimizer) return "black";
+std::string_view reserved_color(const Event& event) {
+  if (event.kind == TaskKind::Optimizer) return operation(Op::OptimizerStep).chrome_color;
   const auto* action = std::get_if<Action>(&event.cell);
-  if (event.kind != TaskKind::Compute || action == nullptr) return "";
-  switch (action->op) {
-    case Op::Forward:
-      return "rail_response";
-    case Op::Backward:
-      return "rail_animation";
-    case Op::BackwardInput:
-      return "rail_idle";
-    case Op::BackwardWeight:
-      return "good";
-    default:
-      return "";
-  }
+  return action == nullptr ? "" : operation(action->op).chrome_color;
 }
 
 /// A figure that changes by so much at a time.
@@ -144,9 +132,8 @@ class Writer {
     if (event.kind != TaskKind::Compute) return;
     const auto index = static_cast<std::size_t>(&event - trace_.events.data());
     for_each_action(event.cell, [&](const Action& action) {
-      if (!action.microbatch || action.op == Op::BackwardWeight) return;
-      const Direction way = action.op == Op::Forward ? Direction::Forward : Direction::Backward;
-      maker_[{way, action.stage, *action.microbatch}] = index;
+      const std::optional<Direction> way = operation(action.op).passes;
+      if (action.microbatch && way) maker_[{*way, action.stage, *action.microbatch}] = index;
     });
   }
 
@@ -183,7 +170,7 @@ class Writer {
     elements_.next() << R"({"ph":"X",)" << place(track) << R"(,"ts":)" << time(event.start)
                      << R"(,"dur":)" << microseconds(event.end - event.start) << R"(,"name":)"
                      << quoted(to_string(event.cell)) << R"(,"cat":")" << category(event) << "\"";
-    if (const char* color = reserved_color(event); *color != 0)
+    if (const std::string_view color = reserved_color(event); !color.empty())
       elements_.more() << R"(,"cname":")" << color << "\"";
     elements_.more() << R"(,"args":{)" << arguments(event) << "}}";
   }
@@ -236,8 +223,8 @@ class Writer {
       const Event& event = trace_.events[item.event];
       if (item.guest || event.kind != TaskKind::Compute) continue;
       for_each_action(event.cell, [&](const Action& action) {
-        if (action.op == Op::Forward) changes.push_back({event.start, 1});
-        if (makes_input_gradient(action.op)) changes.push_back({event.end, -1});
+        const int saved = operation(action.op).saved;
+        if (saved != 0) changes.push_back({saved > 0 ? event.start : event.end, saved});
       });
     }
     write_counter(first_process_ + rank, "microbatches in flight", "microbatches", changes);

@@ -2,6 +2,7 @@
 // that is read is written back letter for letter.
 #include "planner/ir/schedule/action.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -49,11 +50,7 @@ struct Kind {
 };
 
 constexpr Direction kForth = Direction::Forward, kBack = Direction::Backward;
-constexpr std::array kKinds{
-    Kind{"F", Op::Forward, kForth, false, true},
-    Kind{"B", Op::Backward, kForth, false, true},
-    Kind{"I", Op::BackwardInput, kForth, false, true},
-    Kind{"W", Op::BackwardWeight, kForth, false, true},
+constexpr std::array kTransfers{
     Kind{"SEND_F", Op::Send, kForth, false, true},
     Kind{"SEND_B", Op::Send, kBack, false, true},
     Kind{"RECV_F", Op::Recv, kForth, false, true},
@@ -62,14 +59,22 @@ constexpr std::array kKinds{
     Kind{"SKIP_SEND_B", Op::Send, kBack, true, true},
     Kind{"SKIP_RECV_F", Op::Recv, kForth, true, true},
     Kind{"SKIP_RECV_B", Op::Recv, kBack, true, true},
-    Kind{"OFFLOAD", Op::Offload, kForth, false, true},
-    Kind{"RELOAD", Op::Reload, kForth, false, true},
-    Kind{"UNSHARD", Op::Unshard},
-    Kind{"RESHARD", Op::Reshard},
-    Kind{"REDUCE_GRAD", Op::ReduceGrad},
-    Kind{"REDUCE_NORM", Op::ReduceNorm},
-    Kind{"OPTIMIZER_STEP", Op::OptimizerStep},
 };
+
+/// Actions of microbatches come first, all ways of transfers in the place of SEND.
+constexpr auto kKinds = [] {
+  std::array<Kind, kOperations.size() - 2 + kTransfers.size()> kinds{};
+  std::size_t next = 0;
+  for (const bool microbatch : {true, false})
+    for (const Operation& operation : kOperations) {
+      if (operation.op == Op::Send)
+        for (const Kind& transfer : kTransfers)
+          if (microbatch) kinds[next++] = transfer;
+      if (operation.microbatch == microbatch && !is_transfer(operation.op))
+        kinds[next++] = {operation.text, operation.op, kForth, false, microbatch};
+    }
+  return kinds;
+}();
 
 /// How far a transfer's peer is from its stage if they are neighbours: +1 where the value goes on,
 /// -1 where it comes from before.
@@ -136,14 +141,15 @@ class CellReader {
     rest.remove_prefix(end);
     for (const Kind& kind : kKinds)
       if (kind.text == word && word.size() == kind.text.size()) return old_meaning(kind, word);
-    if (dialect_ == Dialect::Old && word == "BW") return &kKinds[1];
+    if (dialect_ == Dialect::Old && word == "BW") return kind_of(Op::Backward);
     unknown_kind(word);
     return nullptr;
   }
+  static const Kind* kind_of(Op op) { return std::ranges::find(kKinds, op, &Kind::op); }
   /// Before December 2024 B was the gradient of inputs, and I did not exist.
   const Kind* old_meaning(const Kind& kind, std::string_view word) {
     if (dialect_ == Dialect::Current) return &kind;
-    if (kind.op == Op::Backward) return &kKinds[2];
+    if (kind.op == Op::Backward) return kind_of(Op::BackwardInput);
     if (kind.op == Op::BackwardInput) {
       unknown_kind(word);
       return nullptr;
@@ -174,9 +180,9 @@ class CellReader {
   std::string kinds() const {
     if (dialect_ == Dialect::Old)
       return "F B W BW SEND_F SEND_B RECV_F RECV_B UNSHARD RESHARD REDUCE_GRAD";
-    return "F B I W SEND_F SEND_B RECV_F RECV_B SKIP_SEND_F SKIP_SEND_B SKIP_RECV_F SKIP_RECV_B "
-           "OFFLOAD RELOAD UNSHARD RESHARD "
-           "REDUCE_GRAD REDUCE_NORM OPTIMIZER_STEP";
+    std::string words;
+    for (const Kind& kind : kKinds) (words += words.empty() ? "" : " ") += kind.text;
+    return words;
   }
 
   Action read_action(std::string_view rest) {

@@ -13,27 +13,9 @@
 #include <vector>
 
 #include "planner/ir/basics/ids.h"
+#include "planner/ir/schedule/operation.h"
 
 namespace pfeife {
-
-enum class Op {
-  Forward,         ///< F: the stage's operators on one microbatch
-  Backward,        ///< B: gradients of inputs and weights together
-  BackwardInput,   ///< I: gradients of inputs only
-  BackwardWeight,  ///< W: gradients of weights, after I
-  Send,            ///< hand a value (or gradient) to the stage `peer` on another rank
-  Recv,            ///< receive it from the stage `peer`
-  Unshard,         ///< gather the stage's parameters
-  Reshard,         ///< release them
-  ReduceGrad,      ///< every gradient reduction that touches the stage
-  ReduceNorm,      ///< one number of all gradients of all ranks: their norm, are they finite
-  OptimizerStep,   ///< update the stage's parameters
-  Offload,         ///< copy what F saved to the host, and let go of it
-  Reload,          ///< copy it back for B or I
-};
-
-/// Which way a transfer goes: values with the forward pass, gradients with the backward pass.
-enum class Direction { Forward, Backward };
 
 /// One instruction of a rank.
 struct Action {
@@ -56,21 +38,6 @@ Action recv(StageId at, StageId from, MicrobatchId microbatch, Direction directi
 Action offload(StageId stage, MicrobatchId microbatch);
 Action reload(StageId stage, MicrobatchId microbatch);
 Action stage_action(Op op, StageId stage);  ///< all that has no microbatch
-
-constexpr bool is_transfer(Op op) { return op == Op::Send || op == Op::Recv; }
-/// OFFLOAD and RELOAD: the actions that occupy the device's link to its host.
-constexpr bool is_copy(Op op) { return op == Op::Offload || op == Op::Reload; }
-/// F, B, I and W: the actions that occupy the rank's compute stream for one microbatch.
-constexpr bool is_compute(Op op) {
-  return op == Op::Forward || op == Op::Backward || op == Op::BackwardInput ||
-         op == Op::BackwardWeight;
-}
-/// B and I: the actions that make the gradients of a stage's inputs.
-constexpr bool makes_input_gradient(Op op) { return op == Op::Backward || op == Op::BackwardInput; }
-/// B and W: the actions that make the gradients of a stage's weights.
-constexpr bool makes_weight_gradient(Op op) {
-  return op == Op::Backward || op == Op::BackwardWeight;
-}
 
 /// Actions of one rank that run side by side: start when all inputs are there, last as
 /// side_by_side_time() says, deliver all outputs at the end. Listed order = order of execution on

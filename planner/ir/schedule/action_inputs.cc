@@ -9,17 +9,12 @@ StageEdges::StageEdges(const StageGraph& graph) : into(graph.stages), out_of(gra
   }
 }
 
-std::optional<Op> input_of_its_stage(Op op) {
-  if (makes_input_gradient(op)) return Op::Forward;
-  if (op == Op::BackwardWeight) return Op::BackwardInput;
-  return std::nullopt;
-}
-
 std::optional<MicrobatchId> slice_before(const Action& action) {
   const MicrobatchId m = *action.microbatch;
   if (m.slices == 1) return std::nullopt;
-  if (action.op == Op::Forward && m.slice() > 0) return MicrobatchId{m.value - 1, m.slices};
-  if (makes_input_gradient(action.op) && m.slice() + 1 < m.slices)
+  const std::optional<Direction> way = operation(action.op).passes;
+  if (way == Direction::Forward && m.slice() > 0) return MicrobatchId{m.value - 1, m.slices};
+  if (way == Direction::Backward && m.slice() + 1 < m.slices)
     return MicrobatchId{m.value + 1, m.slices};
   return std::nullopt;
 }

@@ -19,9 +19,6 @@ struct StageEdges {
   std::vector<std::vector<std::uint32_t>> into, out_of;
 };
 
-/// The action of the same stage and microbatch whose result `op` reads: F for B and I, I for W.
-std::optional<Op> input_of_its_stage(Op op);
-
 /// The slice whose action of the same kind and stage `action` waits for: F reads the keys and
 /// values of the slice before it, B and I the gradients of its own that come from the slice after
 /// it.
@@ -34,10 +31,11 @@ template <class Visitor>
 void for_each_message_read(const Action& action, const StageGraph& graph, const StageEdges& edges,
                            Visitor&& visit) {
   const std::size_t stage = action.stage.index();
-  if (action.op == Op::Forward)
+  const std::optional<Direction> way = operation(action.op).passes;
+  if (way == Direction::Forward)
     for (const std::uint32_t e : edges.into[stage])
       visit(e, graph.edges[e].from, Direction::Forward);
-  if (makes_input_gradient(action.op))
+  if (way == Direction::Backward)
     for (const std::uint32_t e : edges.out_of[stage])
       if (graph.edges[e].gradient) visit(e, graph.edges[e].to, Direction::Backward);
 }
@@ -47,10 +45,11 @@ template <class Visitor>
 void for_each_message_made(const Action& action, const StageGraph& graph, const StageEdges& edges,
                            Visitor&& visit) {
   const std::size_t stage = action.stage.index();
-  if (action.op == Op::Forward)
+  const std::optional<Direction> way = operation(action.op).passes;
+  if (way == Direction::Forward)
     for (const std::uint32_t e : edges.out_of[stage])
       visit(e, graph.edges[e].to, Direction::Forward);
-  if (makes_input_gradient(action.op))
+  if (way == Direction::Backward)
     for (const std::uint32_t e : edges.into[stage])
       if (graph.edges[e].gradient) visit(e, graph.edges[e].from, Direction::Backward);
 }

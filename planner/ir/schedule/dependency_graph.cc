@@ -80,8 +80,8 @@ class Connector {
       const std::size_t rank = task.rank.index();
       const auto next = std::ranges::lower_bound(held[rank], std::pair{task.position, 0u});
       if (next != held[rank].begin()) connect(std::prev(next)->second, t, EdgeKind::RankOrder);
-      const bool back = copy.op == Op::Reload && !stages_.one_copy_engine;
-      std::uint32_t& last = before[rank * 2 + (back ? 1 : 0)];
+      const std::size_t queue = stages_.one_copy_engine ? 0 : operation(copy.op).queue;
+      std::uint32_t& last = before[rank * 2 + queue];
       connect(last, t, EdgeKind::Queue);
       last = t;
       const std::size_t place = tasks_.place(copy.stage, *copy.microbatch);
@@ -115,13 +115,10 @@ class Connector {
   }
   void connect_inputs(const Action& action, std::uint32_t task) {
     const std::size_t place = tasks_.place(action.stage, *action.microbatch);
-    if (const auto read = input_of_its_stage(action.op))
-      connect_local((*read == Op::Forward ? tasks_.forward : tasks_.backward)[place], task);
+    const Operation& kind = operation(action.op);
+    if (kind.reads) connect_local(tasks_.makers(*operation(*kind.reads).passes)[place], task);
     if (const auto before = slice_before(action))
-      connect_local(tasks_.makers(action.op == Op::Forward
-                                      ? Direction::Forward
-                                      : Direction::Backward)[tasks_.place(action.stage, *before)],
-                    task);
+      connect_local(tasks_.makers(*kind.passes)[tasks_.place(action.stage, *before)], task);
     for_each_message_read(action, stages_, edges_,
                           [&](std::uint32_t e, StageId source, Direction direction) {
                             connect_value(e, source, action, direction, task);

@@ -41,7 +41,6 @@
 
 namespace pfeife {
 
-enum class TaskKind : std::uint8_t { Compute, Transfer, Reduction, Optimizer, Copy };
 enum class EdgeKind : std::uint8_t { RankOrder, Data, Queue };
 
 /// A distinct duration; tasks that last equally long by construction share one.

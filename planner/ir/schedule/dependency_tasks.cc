@@ -134,10 +134,10 @@ class TaskBuilder {
     }
   }
   void note_compute(const Action& action, std::uint32_t task) {
-    if (action.op == Op::Forward)
-      built_.forward[built_.place(action.stage, *action.microbatch)] = task;
-    if (makes_input_gradient(action.op))
-      built_.backward[built_.place(action.stage, *action.microbatch)] = task;
+    if (const auto way = operation(action.op).passes)
+      (*way == Direction::Forward
+           ? built_.forward
+           : built_.backward)[built_.place(action.stage, *action.microbatch)] = task;
     if (!makes_weight_gradient(action.op)) return;
     built_.last_gradient[action.stage.index()] = task;
     last_microbatch_[action.stage.index()] = *action.microbatch;
@@ -147,9 +147,8 @@ class TaskBuilder {
   static std::optional<TaskKind> kind_of_rank_task(const Cell& cell) {
     if (std::holds_alternative<Overlap>(cell)) return TaskKind::Compute;
     const auto* action = std::get_if<Action>(&cell);
-    if (action && is_compute(action->op)) return TaskKind::Compute;
-    if (action && action->op == Op::OptimizerStep) return TaskKind::Optimizer;
-    return std::nullopt;
+    const std::optional<TaskKind> kind = action ? operation(action->op).task : std::nullopt;
+    return kind == TaskKind::Compute || kind == TaskKind::Optimizer ? kind : std::nullopt;
   }
 
   void add_transfers() {

@@ -45,7 +45,10 @@ void check_action(const Action& action, std::size_t rank, std::size_t position,
 }
 
 /// What an action does that nothing else may do again: F, one of B and I, W.
-unsigned deed(Op op) { return op == Op::Forward ? 1u : op == Op::BackwardWeight ? 4u : 2u; }
+unsigned deed(Op op) {
+  const std::optional<Direction> way = operation(op).passes;
+  return !way ? 4u : *way == Direction::Forward ? 1u : 2u;
+}
 
 void check_twice(const Schedule& schedule, std::size_t stages, std::size_t microbatches) {
   std::vector<unsigned char> done(stages * microbatches, 0);

@@ -107,13 +107,14 @@ class FreeRun {
   /// and the action that makes it.
   template <class Visitor>
   void for_each_input(const Action& a, Visitor&& visit) const {
-    if (const auto read = input_of_its_stage(a.op))
-      visit(done_[*read == Op::Forward ? 0 : 1][cell_key(a)],
+    const Operation& kind = operation(a.op);
+    if (const auto read = kind.reads)
+      visit(done_[way(*operation(*read).passes)][cell_key(a)],
             Action{.op = *read, .stage = a.stage, .microbatch = a.microbatch});
     if (const auto before = slice_before(a)) {
       Action same = a;
       same.microbatch = before;
-      visit(done_[a.op == Op::Forward ? 0 : 1][cell_key(same)], same);
+      visit(done_[way(*kind.passes)][cell_key(same)], same);
     }
     for_each_message_read(a, context_.stages, context_.edges,
                           [&](std::uint32_t e, StageId source, Direction direction) {
@@ -153,8 +154,7 @@ class FreeRun {
   }
 
   void hand_on(const Action& a, const Entry& entry, std::int64_t end) {
-    if (is_compute(a.op) && a.op != Op::BackwardWeight)
-      done_[a.op == Op::Forward ? 0 : 1][cell_key(a)] = end;
+    if (const auto passed = operation(a.op).passes) done_[way(*passed)][cell_key(a)] = end;
     for_each_message_made(a, context_.stages, context_.edges,
                           [&](std::uint32_t e, StageId, Direction direction) {
                             if (context_.crosses(context_.stages.edges[e]))

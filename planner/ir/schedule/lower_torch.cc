@@ -66,8 +66,7 @@ class TorchPlacement {
   }
 
   void hand_on(const Action& a) {
-    if (is_compute(a.op) && a.op != Op::BackwardWeight)
-      computed_[a.op == Op::Forward ? 0 : 1][key(a.stage, a)] = true;
+    if (const auto passed = operation(a.op).passes) computed_[way(*passed)][key(a.stage, a)] = true;
     for_each_message_made(a, context_.stages, context_.edges,
                           [&](std::uint32_t e, StageId to, Direction direction) {
                             if (!context_.crosses(context_.stages.edges[e])) return;

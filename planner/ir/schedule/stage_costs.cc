@@ -1,6 +1,8 @@
 #include "planner/ir/schedule/stage_costs.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <tuple>
 
@@ -140,25 +142,14 @@ StageCosts without_backward(StageCosts costs) {
 }
 
 Nanoseconds action_time(const Action& action, const StageCosts& costs, bool last) {
+  static constexpr std::array<Nanoseconds StageCost::*, kTimeParts> kParts{
+      &StageCost::forward,   &StageCost::backward_input, &StageCost::backward_weight,
+      &StageCost::optimizer, &StageCost::offload,        &StageCost::reload};
   const StageCost& cost = stage_cost(costs, action, last);
-  switch (action.op) {
-    case Op::Forward:
-      return cost.forward;
-    case Op::Backward:
-      return cost.backward();
-    case Op::BackwardInput:
-      return cost.backward_input;
-    case Op::BackwardWeight:
-      return cost.backward_weight;
-    case Op::OptimizerStep:
-      return cost.optimizer;
-    case Op::Offload:
-      return cost.offload;
-    case Op::Reload:
-      return cost.reload;
-    default:
-      return Nanoseconds{0};
-  }
+  Nanoseconds time{0};
+  for (unsigned left = operation(action.op).times; left != 0; left &= left - 1)
+    time += cost.*kParts[static_cast<std::size_t>(std::countr_zero(left))];
+  return time;
 }
 
 Nanoseconds side_by_side_time(std::span<const Action> actions, const StageCosts& costs,
@@ -169,9 +160,10 @@ Nanoseconds side_by_side_time(std::span<const Action> actions, const StageCosts&
   Nanoseconds compute{0}, waiting{0}, alone{0};
   for (const Action& action : actions) {
     const StageCost& stage = stage_cost(costs, action, false);
-    const Nanoseconds hidden = action.op == Op::Forward          ? stage.forward_collectives
-                               : makes_input_gradient(action.op) ? stage.backward_collectives
-                                                                 : Nanoseconds{0};
+    const std::optional<Direction> way = operation(action.op).passes;
+    const Nanoseconds hidden = way == Direction::Forward    ? stage.forward_collectives
+                               : way == Direction::Backward ? stage.backward_collectives
+                                                            : Nanoseconds{0};
     const Nanoseconds own = action_time(action, costs, last(action)) - hidden;
     compute += own, waiting += hidden;
     alone = std::max(alone, longer(own) + hidden);

@@ -50,11 +50,11 @@ LiveMemory::LiveMemory(const Schedule& compute_only, const Placement& placement,
     for (const Cell& cell : compute_only.rows[r])
       for_each_action(cell, [&](const Action& a) {
         const std::size_t at = local[a.stage.index()];
-        if (a.op == Op::Forward) ++now.saved[at];
+        const Operation& kind = operation(a.op);
+        if (kind.saved > 0) now.saved[at] += kind.saved;
         note(at, a.op);
-        if (makes_input_gradient(a.op)) --now.saved[at];
-        if (a.op == Op::BackwardInput) ++now.weight_saved[at];
-        if (a.op == Op::BackwardWeight) --now.weight_saved[at];
+        if (kind.saved < 0) now.saved[at] += kind.saved;
+        now.weight_saved[at] += kind.weight_saved;
       });
     for (const LiveMoment& moment : moments_[r]) {
       const auto at = static_cast<std::size_t>(moment.running);
