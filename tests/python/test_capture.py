@@ -118,6 +118,24 @@ def test_a_loss_beside_the_model_and_a_model_on_meta():
     assert real.archive == inside.archive  # a rank that has the weights plans as one that has none
 
 
+def test_recurrent_layers_that_refer_to_their_weights_anew_are_unchanged():
+    """Their references name the weights of the last forward, which functional_call may have exchanged."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cells = nn.LSTM(3, 4, batch_first=True)
+
+        def forward(self, x):
+            return self.cells(x)[0].pow(2).mean()
+
+    module, x = Net(), torch.randn(8, 2, 3)
+    capture = pfeife.capture(module, x, microbatches=2)
+    torch.func.functional_call(module, {name: one.detach() * 2 for name, one in module.named_parameters()}, (x,))
+    assert not list(capture.watch.of(module).changes())
+    assert not list(capture.watch.of(Net()).changes(values_alone=True))  # a module of the same kind may take the plan
+
+
 @pytest.mark.parametrize("loss", [nn.CrossEntropyLoss(label_smoothing=0.1), nn.CrossEntropyLoss(torch.rand(10)), F.cross_entropy])
 def test_losses_of_torch_take_the_target_that_forward_does_not(loss):
     module = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 10))
@@ -408,6 +426,7 @@ def test_another_module_of_the_same_kind_is_compared_by_its_form():
 
 
 CALLS = 0
+SCALE = 2.0
 
 
 class Counts(Reads):
@@ -429,6 +448,26 @@ class CountsGlobally(Reads):
         global CALLS
         CALLS += 1
         return super().forward(x) * CALLS
+
+
+def counted(x):
+    global CALLS
+    CALLS += 1
+    return x * CALLS
+
+
+class CountsInAHelper(Reads):
+    def forward(self, x):
+        return super().forward(counted(x))
+
+
+def scaled(x):
+    return x * SCALE
+
+
+class ReadsInAHelper(Reads):
+    def forward(self, x):
+        return super().forward(scaled(x))
 
 
 class Draws(Reads):
@@ -458,18 +497,28 @@ class Logs(Reads):
         (Counts, "reads steps and changes it from 0 to 1"),
         (CountsInAContainer, r"reads powers and changes it from \[1, 2\] to \[1, 3\]"),
         (CountsGlobally, "reads CALLS of test_capture and changes it from 0 to 1"),
+        (CountsInAHelper, "reads CALLS of test_capture and changes it from 0 to 1"),
         (Draws, "draws numbers of Python's random"),
         (Logs, None),
     ],
 )
-def test_what_python_would_do_otherwise_in_the_next_forward_is_refused(kind, words):
+def test_what_python_would_do_otherwise_in_the_next_forward_is_refused(kind, words, monkeypatch):
     if words is None:
         assert pfeife.capture(kind(), torch.randn(8, 8), microbatches=2).notes == []
         return
+    monkeypatch.setitem(globals(), "CALLS", 0)
     state = random.getstate()
     with pytest.raises(pfeife.Unexportable, match=words):
         pfeife.capture(kind(), torch.randn(8, 8), microbatches=2)
     assert random.getstate() == state
+
+
+def test_a_number_that_a_helper_of_forward_reads_is_watched(monkeypatch):
+    module = ReadsInAHelper()
+    capture = pfeife.capture(module, torch.randn(8, 8), microbatches=2)
+    assert not list(capture.watch.of(module).changes())
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    assert list(capture.watch.of(module).changes()) == ["SCALE of test_capture was 2.0, and is 3.0"]
 
 
 def test_operators_of_unknown_cost_are_planned_by_their_bytes():

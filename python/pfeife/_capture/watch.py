@@ -1,7 +1,8 @@
 """What a graph takes of a module as it was: its children, parameters, buffers, modes and hooks, and every attribute that forward
 read while the graph was recorded. A graph is a photograph: what changes afterwards, or while it is taken, it does not have.
 
-Not here: values of tensors, which the graph reads anew in each step; what functions outside of the module's classes read.
+Not here: values of tensors, which the graph reads anew in each step; what functions read that are neither methods of the module's
+classes nor called by them from the same file.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import operator
 import random
 import sys
 import types
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
 
 from .batch import PLAIN
 from .errors import Unexportable
@@ -33,6 +36,10 @@ CURE = (
 )
 
 
+def has_numbers(thing: Any) -> bool:
+    return isinstance(thing, torch.Tensor) and not thing.is_meta and not isinstance(thing, FakeTensor)
+
+
 class Same:
     """An object that has no value of its own: equal to itself alone, a tensor to all with its numbers."""
 
@@ -43,7 +50,7 @@ class Same:
         if not isinstance(other, Same) or other.thing is self.thing:
             return isinstance(other, Same)
         both = (self.thing, other.thing)
-        if not all(isinstance(one, torch.Tensor) and not one.is_meta for one in both) or both[0].dtype is not both[1].dtype:
+        if not all(map(has_numbers, both)) or both[0].dtype is not both[1].dtype:
             return False
         return torch.equal(*(one.detach().cpu() for one in both))
 
@@ -63,6 +70,8 @@ def frozen(value: Any, depth: int = 3) -> Any:
         return value
     if isinstance(value, random.Random):
         return value.getstate()
+    if isinstance(value, weakref.ref):  # what it names is another's; torch's recurrent layers make new ones after an exchange of weights
+        return None
     if hasattr(value, "bit_generator"):  # of numpy
         return repr(value.bit_generator.state)
     if depth and isinstance(value, types.SimpleNamespace):
@@ -111,6 +120,7 @@ class Watch:
         self._kept: list[Any] = []  # whose ids are above
         self._kinds: dict[type, None] = {nn.Module: None}
         self._names: list[tuple[str, Callable[[], Any], Any]] = []  # globals and closures: name, how to read it, value then
+        self._functions: set[Any] = set()  # whose names are there
         self._first: dict[tuple[int, str], Any] = {}  # of what was read before it was written
         self._last: dict[tuple[int, str], Any] = {}  # of what was read, then written
         self._written: set[tuple[int, str]] = set()
@@ -139,16 +149,21 @@ class Watch:
             if is_object and name not in _OWN and not callable(one):
                 self._add(one, f"{path}.{name}" if path else name, depth - 1)
 
-    def _function(self, name: str, function: Any) -> None:
+    def _function(self, name: str, function: Any, helps: bool = False) -> None:
+        """The globals and closures that a function reads, and those of the functions of its file that it calls. helps: it is such a one."""
         if isinstance(function, types.MethodType):
             if hasattr(function.__self__, "__dict__") and not isinstance(function.__self__, type):
                 self._add(function.__self__, name)
             function = function.__func__
         code = getattr(function, "__code__", None)
-        if code is None:
+        if code is None or function in self._functions:
             return
+        self._functions.add(function)
         space = function.__globals__
         for one in code.co_names:
+            helper = space.get(one)
+            if not helps and isinstance(helper, types.FunctionType) and helper.__globals__ is space:
+                self._function("", helper, helps=True)
             if is_plain(space.get(one)) and one in space and not one.startswith("__"):
                 label = f"{one} of {space.get('__name__', 'a module')}"
                 self._names.append((label, lambda space=space, one=one: space.get(one), space[one]))  # type: ignore[misc]
