@@ -255,6 +255,8 @@ int answer_fits(const std::vector<std::string>& arguments) {
       "tokens of a sequence, which a config.json does not say")(
       "optimizer", po::value<std::string>()->value_name("NAME")->default_value("adam"),
       "its state is part of the memory")(
+      "precision", po::value<std::string>()->value_name("NAME")->default_value("bf16"),
+      "bf16, fp16, or the format of linear layers: fp8, fp8_block, mxfp8, nvfp4")(
       "alloc", po::value<std::string>()->value_name("CONF")->default_value(""),
       "settings of PyTorch's allocator, as PYTORCH_ALLOC_CONF has them")(
       "price", po::value<std::string>()->value_name("2.5,4"),
@@ -293,6 +295,7 @@ int answer_fits(const std::vector<std::string>& arguments) {
   if (found.contains("sequence")) question.sequence = found["sequence"].as<std::int64_t>();
   if (found.contains("price")) question.prices = read_prices(found["price"].as<std::string>());
   question.optimizer = optimizer_named(found["optimizer"].as<std::string>());
+  question.precision = found["precision"].as<std::string>();
   question.allocator = parse_allocator(found["alloc"].as<std::string>());
   const std::size_t threads = found.contains("jobs")
                                   ? read_jobs(found["jobs"].as<int>())

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "experiments/pfeife.h"
+#include "planner/io/cluster/mesh_file.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/ir/request/request.h"
 
@@ -26,6 +27,8 @@ MeshQuestion mesh_question(const FitsQuestion& asked) {
   question.allocator = asked.allocator;
   MeshRun& run = question.run;
   run.optimizer = asked.optimizer;
+  const MeshPrecision precision = mesh_precision_named(asked.precision);
+  run.type = precision.type, run.format = precision.format;
   run.architecture = read_architecture(asked.model);
   if (asked.sequence) run.architecture.sequence = *asked.sequence;
   if (run.architecture.sequence == 0)
@@ -43,8 +46,8 @@ FitsAnswer fits_of_meshes(const FitsQuestion& asked, std::size_t threads,
   answer.question = question;
   answer.what = question.run.architecture.name + ": " + std::to_string(question.run.global_batch) +
                 " sequences of " + std::to_string(question.run.architecture.sequence) +
-                " tokens a step; bf16, optimizer " + to_string(asked.optimizer) +
-                "; estimated, of the fastest mesh that fits";
+                " tokens a step; " + precision_of(question.run) + ", optimizer " +
+                to_string(asked.optimizer) + "; estimated, of the fastest mesh that fits";
   for (std::size_t c = 0; c < asked.clusters.size(); ++c) {
     const Network network = load_hosts(asked.clusters[c]);
     std::vector<std::int64_t> devices = asked.devices;
@@ -98,6 +101,10 @@ FitRow fit_of_pipeline(const FitsQuestion& asked, const Model& model, const Clus
 
 FitsAnswer fits_of_pipelines(const FitsQuestion& asked, std::size_t threads,
                              const std::function<void(const FitRow&)>& done) {
+  if (asked.precision != "bf16")
+    throw ConfigError({}, "--precision " + asked.precision +
+                              " is of architectures and config.json files; archives and layer "
+                              "tables are planned in bf16: leave it out");
   const Model model = load_model(asked.model);
   std::vector<Cluster> clusters;
   std::int64_t most = 1;

@@ -23,7 +23,8 @@ struct FitsQuestion {
   std::optional<std::int64_t> sequence;  ///< tokens; of an architecture
   Optimizer optimizer = Optimizer::Adam;
   AllocatorSettings allocator = {};
-  std::vector<double> prices;  ///< of a device-hour: none, one, or one a cluster
+  std::string precision = "bf16";  ///< of an architecture, as `parallel.precision`
+  std::vector<double> prices;      ///< of a device-hour: none, one, or one a cluster
 };
 
 struct FitsAnswer {

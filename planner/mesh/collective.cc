@@ -84,17 +84,6 @@ double all_to_all(double bytes, const GroupShape& group, const Network& network)
 
 }  // namespace
 
-bool hosts_align(const Mesh& mesh, std::int64_t devices_per_host) {
-  std::int64_t inner = 1;
-  for (const Axis axis : mesh.order) {
-    const std::int64_t outer = inner * mesh.size(axis);
-    if (devices_per_host <= outer)
-      return devices_per_host % inner == 0 && outer % devices_per_host == 0;
-    inner = outer;
-  }
-  return true;  // one host
-}
-
 GroupShape group_shape(const Mesh& mesh, const std::vector<Axis>& axes,
                        std::int64_t devices_per_host) {
   if (hosts_align(mesh, devices_per_host)) {

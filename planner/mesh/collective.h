@@ -24,10 +24,6 @@ struct GroupShape {
   friend bool operator==(const GroupShape&, const GroupShape&) = default;
 };
 
-/// The border of a host is one of the mesh: a host has all coordinates of the inner axes, an equal
-/// part of one axis, and one coordinate of each outer axis. All devices then see the same.
-bool hosts_align(const Mesh& mesh, std::int64_t devices_per_host);
-
 /// The shape of the groups along `axes`. ConfigError without a place if groups lie on hosts in
 /// different ways: a representative cannot stand for all of them.
 GroupShape group_shape(const Mesh& mesh, const std::vector<Axis>& axes,

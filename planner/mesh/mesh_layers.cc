@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 #include "planner/cost/layers/grouping.h"
 #include "planner/cost/operators/roofline.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/model/arguments.h"
+#include "planner/mesh/cast_products.h"
 #include "planner/mesh/rank_graph.h"
 #include "planner/mesh/repeat_layer.h"
 #include "planner/mesh/sharded_parameters.h"
@@ -18,11 +20,12 @@ namespace {
 constexpr std::int64_t kGradient = 4;  // bytes an element
 
 GroupShape shape_of(const std::string& axis, const Mesh& mesh, const Network& network) {
-  if (axis == "tp") return group_shape(mesh, {Axis::Tensor}, network.devices_per_host);
-  if (axis == "cp") return group_shape(mesh, {Axis::Context}, network.devices_per_host);
+  const std::int64_t in_host = used_of_domain(mesh, network);
+  if (axis == "tp") return group_shape(mesh, {Axis::Tensor}, in_host);
+  if (axis == "cp") return group_shape(mesh, {Axis::Context}, in_host);
   Mesh part = mesh;  // neighbours along dp
   part.size(Axis::Data) = mesh.experts;
-  return group_shape(part, {Axis::Data}, network.devices_per_host);
+  return group_shape(part, {Axis::Data}, in_host);
 }
 
 LayerCollectives collective_times(const Graph& graph, const Node& node, const GroupShape& group,
@@ -143,7 +146,7 @@ class StateDivision {
     Nanoseconds reduction{0}, wire{0}, update{0};
   };
   /// The parts of a parameter whose state and update are undivided.
-  Parts of(const LayerParameter& parameter, bool experts) const {
+  Parts of(const LayerParameter& parameter, bool experts, bool cast) const {
     const Kind& kind = kinds_[experts ? 1 : 0];
     const std::int64_t count = parameter.bytes.value / element_size(run_.type).value;
     const std::int64_t replicas = kind.group.ranks;
@@ -153,7 +156,11 @@ class StateDivision {
     // ZeRO 3 reduces in each backward.
     const double reduced =
         run_.zero >= 3 ? 0 : kind.per_byte * static_cast<double>(count * run_.gradient_bytes);
-    return {divided(parameter.bytes.value, run_.zero >= 3),
+    const Recipe* const recipe = cast ? find_recipe(run_.format) : nullptr;
+    const std::int64_t held = recipe
+                                  ? std::llround(recipe->weight_bytes * static_cast<double>(count))
+                                  : parameter.bytes.value;
+    return {divided(held, run_.zero >= 3),
             divided(kGradient * count, run_.zero >= 2),
             divided(parameter.state.value, run_.zero >= 1),
             nanoseconds_from_seconds(reduced),
@@ -198,7 +205,7 @@ void set_parameters(MeshLayers& pieces, const MeshRun& run, const Network& netwo
   if (overlaps(run)) pieces.layers.reductions = beside_backwards(pieces);
   for (std::size_t p = 0; p < pieces.of_experts.size(); ++p) {
     LayerParameter& parameter = pieces.layers.parameters[p];
-    const auto parts = division.of(parameter, pieces.of_experts[p]);
+    const auto parts = division.of(parameter, pieces.of_experts[p], pieces.cast[p]);
     parameter.bytes = parts.parameter;
     parameter.gradient = parts.gradient, parameter.state = parts.state;
     parameter.exchanged = Bytes{parts.gradient.value / kGradient * run.gradient_bytes};
@@ -210,10 +217,26 @@ void set_parameters(MeshLayers& pieces, const MeshRun& run, const Network& netwo
   }
 }
 
-void note_experts(MeshLayers& pieces) {
-  pieces.of_experts.clear();
-  for (const LayerParameter& parameter : pieces.layers.parameters)
+void note_kinds(MeshLayers& pieces, const MeshRun& run) {
+  pieces.of_experts.clear(), pieces.cast.clear();
+  for (const LayerParameter& parameter : pieces.layers.parameters) {
     pieces.of_experts.push_back(parameter.name.find(".experts.") != std::string::npos);
+    pieces.cast.push_back(is_cast(parameter.name, pieces.cast_weights, run));
+  }
+}
+
+/// Weights are cast with the optimizer step: read in 16 bits, written in two layouts.
+void add_weight_casts(Profile& profile, const Graph& graph, const std::set<std::string>& weights,
+                      const MeshRun& run, const DeviceKind& device) {
+  const Recipe* const recipe = find_recipe(run.format);
+  if (recipe == nullptr) return;
+  for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
+    if (!is_cast(graph.parameters[p].names.front(), weights, run)) continue;
+    const double moved = (2 + recipe->amax_bytes + 2 * recipe->element_bytes) *
+                         static_cast<double>(graph.parameters[p].type.elements());
+    profile.parameters[p].optimizer += nanoseconds_from_seconds(
+        seconds_at(Bytes{std::llround(moved)}, device.element_wise_rate()));
+  }
 }
 
 void add_blocks(MeshLayers& pieces, std::int64_t layers, Recompute recomputation) {
@@ -237,10 +260,9 @@ std::int64_t distinct_layers(const Architecture& of) {
 }  // namespace
 
 GroupShape gradient_group(const MeshRun& run, bool of_experts, const Network& network) {
-  if (!of_experts || run.mesh.experts == 1)
-    return group_shape(run.mesh, {Axis::Context, Axis::Data}, network.devices_per_host);
   const GroupShape all =
-      group_shape(run.mesh, {Axis::Context, Axis::Data}, network.devices_per_host);
+      group_shape(run.mesh, {Axis::Context, Axis::Data}, used_of_domain(run.mesh, network));
+  if (!of_experts || run.mesh.experts == 1) return all;
   // Every ep-th of them.
   const std::int64_t ranks = all.ranks / run.mesh.experts;
   return {ranks, std::max<std::int64_t>(1, all.per_host / run.mesh.experts)};
@@ -252,11 +274,16 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
                                      .sequence_parallel = run.sequence_parallel,
                                      .type = run.type});
   const FactsByPrecision facts(rank.graph);
+  const std::vector<Format> formats = formats_of(rank, run);
   Profile profile = roofline_profile(facts, network.device,
                                      {.precision = Precision::Fp32,
                                       .optimizer = run.optimizer,
-                                      .microbatch_size = run.microbatch_size});
+                                      .microbatch_size = run.microbatch_size},
+                                     {}, formats);
   profile.parameters = updates_with_masters(rank.graph, network.device, run.optimizer);
+  const std::set<std::string> weights = cast_weights(rank.graph, formats);
+  add_weight_casts(profile, rank.graph, weights, run, network.device);
+  keep_casts(profile, rank.graph, formats, run);
   const std::vector<LayerCollectives> collectives =
       add_collectives(profile, rank.graph, run, network);
   if (run.sequence_parallel) keep_parts(profile, rank.graph);
@@ -264,6 +291,7 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
   for (const Piece& piece : rank.pieces) ends[piece.last.index()] = true;
   ends.back() = false;  // the last layer ends by itself
   MeshLayers pieces;
+  pieces.cast_weights = weights;
   pieces.layers = layers_from_graph(facts, {profile}, ends);
   PFEIFE_CHECK(pieces.layers.size() == rank.pieces.size(), pieces.layers.size(), " layers for ",
                rank.pieces.size(), " pieces");
@@ -278,7 +306,7 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
     }
     pieces.layers.collectives.push_back(sum);
   }
-  note_experts(pieces);
+  note_kinds(pieces, run);
   add_blocks(pieces, run.architecture.layers, Recompute::None);
   return pieces;
 }
@@ -290,7 +318,7 @@ MeshLayers rank_layers(const MeshRun& run, const Network& network) {
   const auto more = static_cast<std::size_t>(run.architecture.layers - few.architecture.layers);
   if (more == 0) return pieces;
   pieces.layers = repeat_layer(pieces.layers, more);
-  note_experts(pieces);
+  note_kinds(pieces, run);
   add_blocks(pieces, run.architecture.layers, Recompute::None);
   return pieces;
 }
@@ -307,7 +335,7 @@ StateSums divided_state(const MeshLayers& pieces, const MeshRun& run, const Netw
   if (overlaps(run)) sums.reductions = beside_backwards(pieces);
   for (std::size_t p = 0; p < pieces.of_experts.size(); ++p) {
     const LayerParameter& parameter = pieces.layers.parameters[p];
-    const auto parts = division.of(parameter, pieces.of_experts[p]);
+    const auto parts = division.of(parameter, pieces.of_experts[p], pieces.cast[p]);
     sums.fixed += parts.parameter + parts.gradient + parts.state;
     sums.optimizer += parts.update;
     if (is_behind(parameter, run)) sums.optimizer += parts.reduction;

@@ -5,6 +5,9 @@
 // computes the gradient of the product's input (Korthikanti et al. 2023, sec. 4.2.2).
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "planner/ir/machine/mesh_run.h"
 #include "planner/ir/machine/network.h"
 #include "planner/ir/model/layers.h"
@@ -19,14 +22,17 @@ struct MeshLayers {
   std::vector<LayerRange> blocks;      ///< each recomputed by itself
   std::vector<std::int32_t> first;     ///< [transformer layer] its first layer here
   std::vector<bool> of_experts;        ///< [parameter]
+  std::set<std::string> cast_weights;  ///< as cast_weights() says
+  std::vector<bool> cast;              ///< [parameter] held in the run's format
 };
 
 /// Times of `network`'s device by the roofline and of its links by collective_time(). Each distinct
 /// layer is priced once. Parameters have 2 bytes an element, gradients 4, and the optimizer's
 /// state what optimizer_work() says: of Adam 12 (fp32 master and two moments), 18 together
 /// (Korthikanti et al. 2023). ZeRO divides the last two, and with 3 the first
-/// (sharded_parameters.h); of Muon by whole matrices. Gradients are reduced at the rate of a
-/// message of all that a rank has on average: before the optimizer step, or beside the last
+/// (sharded_parameters.h); of Muon by whole matrices. Weights of a run in a format have what its
+/// recipe holds of them, and are cast with each optimizer step. Gradients are reduced at the rate
+/// of a message of all that a rank has on average: before the optimizer step, or beside the last
 /// backward (MeshRun::overlap_reductions, Layers::reductions). What several layers use is reduced
 /// before the optimizer step in any case: other ranks may have gradients of it, too. The run must
 /// be checked.

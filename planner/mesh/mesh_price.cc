@@ -174,7 +174,8 @@ Cluster pipeline_cluster(const MeshRun& run, const Network& hosts) {
   Cluster cluster{
       .name = network.name, .kinds = {mesh_device(run, network)}, .notes = network.notes};
   cluster.kind_of_device.assign(ranks, 0);
-  const std::int64_t in_host = network.devices_per_host / mesh.stride(Axis::Pipeline);
+  const std::int64_t in_domain = used_of_domain(mesh, network);
+  const std::int64_t in_host = in_domain / mesh.stride(Axis::Pipeline);
   if (in_host > 1 && in_host < mesh.size(Axis::Pipeline))
     cluster.devices_per_node = static_cast<std::size_t>(in_host);
   cluster.paths.resize(ranks * ranks);
@@ -193,9 +194,8 @@ Cluster pipeline_cluster(const MeshRun& run, const Network& hosts) {
   for (std::size_t a = 0; a < ranks; ++a)
     for (std::size_t b = 0; b < ranks; ++b) {
       if (a == b) continue;
-      const bool near =
-          same_host(mesh, static_cast<std::int64_t>(std::min(a, b)),
-                    static_cast<std::int64_t>(std::max(a, b)), network.devices_per_host);
+      const bool near = same_host(mesh, static_cast<std::int64_t>(std::min(a, b)),
+                                  static_cast<std::int64_t>(std::max(a, b)), in_domain);
       Path& path = cluster.paths[a * ranks + b];
       path.links = {link_of(near, a, false), link_of(near, b, true)};
       path.latency = near ? network.port_latency : network.nic_latency;

@@ -29,9 +29,9 @@ const std::vector<std::int64_t>& or_all(const std::vector<std::int64_t>& given,
 /// Every combination that the model, the batch and the devices can be divided by.
 class Candidates {
  public:
-  Candidates(const MeshQuestion& question, std::int64_t devices_per_host)
+  Candidates(const MeshQuestion& question, const Network& network)
       : question_(question),
-        devices_per_host_(devices_per_host),
+        network_(network),
         of_devices_(divisors(question.devices)),
         of_batch_(divisors(question.run.global_batch)),
         cp_(open_sizes(question.cp, divides_context(question.run.architecture))),
@@ -74,12 +74,13 @@ class Candidates {
     run.mesh.experts = ep_.front();
     run.stages_per_rank = 1;
     if (refused(run)) return;
-    if (!hosts_align(run.mesh, devices_per_host_)) {
+    const std::int64_t in_host = used_of_domain(run.mesh, network_);
+    if (!hosts_align(run.mesh, in_host)) {
       if (!nearest_)
         nearest_ = ConfigError(
             {}, stream_all("the mesh ", to_string(run.mesh), " does not lie alike on hosts of ",
-                           devices_per_host_, " devices; choose sizes, inner axes first, whose ",
-                           "products divide ", devices_per_host_, " or are its multiples"));
+                           in_host, " devices; choose sizes, inner axes first, whose ",
+                           "products divide ", in_host, " or are its multiples"));
       return;
     }
     for (const std::int64_t ep : ep_) {
@@ -125,7 +126,7 @@ class Candidates {
   }
 
   const MeshQuestion& question_;
-  const std::int64_t devices_per_host_;
+  const Network& network_;
   const std::vector<std::int64_t> of_devices_, of_batch_, cp_, ep_;
   std::vector<MeshRun> found_;
   std::optional<ConfigError> nearest_;  // the first refusal
@@ -134,9 +135,8 @@ class Candidates {
 /// What decides rank_layers().
 using LayersKey = std::array<std::int64_t, 8>;
 LayersKey layers_key(const MeshRun& run, const Network& network) {
-  const auto group = [&](std::vector<Axis> axes) {
-    return group_shape(run.mesh, axes, network.devices_per_host);
-  };
+  const std::int64_t in_host = used_of_domain(run.mesh, network);
+  const auto group = [&](std::vector<Axis> axes) { return group_shape(run.mesh, axes, in_host); };
   Mesh experts = run.mesh;
   experts.size(Axis::Data) = run.mesh.experts;
   return {run.mesh.size(Axis::Tensor),
@@ -146,7 +146,7 @@ LayersKey layers_key(const MeshRun& run, const Network& network) {
           run.sequence_parallel,
           group({Axis::Tensor}).per_host,
           group({Axis::Context}).per_host,
-          group_shape(experts, {Axis::Data}, network.devices_per_host).per_host};
+          group_shape(experts, {Axis::Data}, in_host).per_host};
 }
 
 /// A microbatch on layer `l`, what is recomputed included.
@@ -237,7 +237,7 @@ class Search {
  public:
   Search(const MeshQuestion& question, const Network& network, const MeshSearchOptions& options)
       : question_(question),
-        runs_(Candidates(question, network.devices_per_host).all()),
+        runs_(Candidates(question, network).all()),
         network_(network),
         options_(options) {
     answer_.candidates = runs_.size();

@@ -72,7 +72,10 @@ class RankGraphWriter {
     std::vector<Argument> arguments = {{"input", x},
                                        {"weight", writer_.parameter(name + ".weight", {out, in})}};
     if (bias) arguments.push_back({"bias", writer_.parameter(name + ".bias", {out})});
-    return writer_.call(name, "aten::linear", std::move(arguments), std::move(sizes));
+    const ValueId result =
+        writer_.call(name, "aten::linear", std::move(arguments), std::move(sizes));
+    made_.linear.push_back(writer_.last());
+    return result;
   }
   ValueId dropout(const std::string& name, ValueId x) {
     if (of_.dropout == 0) return x;
@@ -307,8 +310,10 @@ class RankGraphWriter {
     if (ep_ > 1) sent = collective("all_to_all", sent, "ep", {copies, of_.hidden});
     const auto grouped = [&](const char* name, ValueId v, std::int64_t in, std::int64_t out) {
       const ValueId weight = writer_.parameter(std::string("experts.") + name, {here, in, out});
-      return writer_.call(name, "aten::_grouped_mm", {{"self", v}, {"mat2", weight}},
-                          Sizes{copies, out});
+      const ValueId result = writer_.call(name, "aten::_grouped_mm",
+                                          {{"self", v}, {"mat2", weight}}, Sizes{copies, out});
+      made_.linear.push_back(writer_.last());
+      return result;
     };
     ValueId y = grouped("up", sent, of_.hidden, width_inward(of_.feed_forward));
     y = grouped("down", activate("", y), inner, of_.hidden);

@@ -36,6 +36,9 @@ struct Piece {
 struct RankGraph {
   Graph graph;
   std::vector<Piece> pieces;
+  /// Products of linear layers and of experts, which may run in a format: not those of the head and
+  /// of routers. In order.
+  std::vector<NodeId> linear;
 };
 
 /// Nodes are in modules "embedding", "layers.3.before", "layers.3.attention", "layers.3.after",

@@ -8,6 +8,7 @@
 #include "planner/cost/operators/saved.h"
 #include "planner/cost/operators/work.h"
 #include "planner/ir/basics/error.h"
+#include "planner/ir/model/arguments.h"
 
 namespace pfeife {
 namespace {
@@ -42,15 +43,19 @@ Bytes square_product(Flops flops, DType type) {
 /// How fast a device is at one type of product and at moving bytes.
 class Roofline {
  public:
-  Roofline(const DeviceKind& device, Precision precision) : device_(device) {
+  Roofline(const DeviceKind& device, Precision precision, std::span<const Format> formats = {})
+      : device_(device) {
     if (device.memory_bandwidth.value <= 0) lacks("memory_bandwidth: 900 GB/s");
     for (const DType type : {DType::Float32, DType::BFloat16, DType::Float16})
       add(type, peak_names(type, precision));
+    for (const Recipe& recipe : known_recipes())
+      if (std::ranges::find(formats, recipe.format) != formats.end()) add(recipe);
   }
 
   /// The curve is of square products and has their memory traffic in it; what others move besides,
   /// no computing hides.
   Nanoseconds time(const Kernel& kernel) const {
+    if (kernel.format != Format::Wide) return time_of_cast(kernel, formats_.at(kernel.format));
     double busy = seconds(kernel.bytes);
     if (kernel.flops.value > 0) {
       const Speed& speed = speed_of(kernel.type);
@@ -70,11 +75,54 @@ class Roofline {
     const EfficiencyCurve* curve;
     std::string stand_in;
   };
+  struct FormatSpeed {
+    const Recipe* recipe;
+    FlopsPerSecond peak;
+    const EfficiencyCurve* curve;
+    bool holds_cast;  ///< the curve
+  };
+
+  Nanoseconds time_of_cast(const Kernel& kernel, const FormatSpeed& speed) const {
+    const double element = speed.recipe->element_bytes;
+    const double narrower = (2 * element + 2) / 6;  // two cast operands and a 16-bit result, of 6 B
+    const double more = seconds(kernel.bytes) - seconds(square_product(kernel.flops, kernel.type));
+    double busy = seconds_at(kernel.flops, speed.curve->at(kernel.flops) * speed.peak) +
+                  narrower * std::max(more, 0.0);
+    if (!speed.holds_cast) {
+      const double moved =
+          (speed.recipe->amax_bytes + 2 + element) * static_cast<double>(kernel.cast);
+      busy += seconds(Bytes{std::llround(moved)});
+    }
+    return nanoseconds_from_seconds(busy) + device_.operator_time();
+  }
 
   [[noreturn]] void lacks(const char* example) const {
     throw ConfigError({}, "device kind '" + device_.name +
                               "' does not say how fast it is; add a line such as `" + example +
                               "` to its cluster file, or give a measured profile");
+  }
+  void add(const Recipe& recipe) {
+    const auto peak = std::ranges::find_if(
+        recipe.peaks, [&](const std::string& name) { return device_.peak.contains(name); });
+    if (peak == recipe.peaks.end()) {
+      std::string own;
+      for (const Recipe& known : known_recipes())
+        if (std::ranges::any_of(
+                known.peaks, [&](const std::string& name) { return device_.peak.contains(name); }))
+          own += ", " + pfeife::to_string(known.format);
+      throw ConfigError({}, "device kind '" + device_.name + "' lists no peak for " +
+                                pfeife::to_string(recipe.format) + " products; take bf16" + own +
+                                ", or add `peak: {" + recipe.peaks.front() +
+                                ": ...}` to its cluster file if it has such products");
+    }
+    const auto curve = std::ranges::find_if(recipe.curves, [&](const std::string& name) {
+      return device_.gemm_efficiency.contains(name);
+    });
+    const bool own = curve != recipe.curves.end();
+    formats_.emplace(recipe.format, FormatSpeed{&recipe, device_.peak_of(*peak),
+                                                own ? &device_.gemm_efficiency.at(*curve)
+                                                    : &nearest_curve({"bf16", "fp16"}),
+                                                own});
   }
   void add(DType type, const std::vector<std::string>& names) {
     const auto found = std::ranges::find_if(
@@ -104,7 +152,19 @@ class Roofline {
 
   const DeviceKind& device_;
   std::map<DType, Speed> speeds_;
+  std::map<Format, FormatSpeed> formats_;
 };
+
+/// The products among a node's kernels, cast: the gradient of its input casts the incoming one.
+void cast_products(std::vector<Kernel>& kernels, const GraphFacts& facts, NodeId n, Format format) {
+  const std::int64_t input = facts.type(first_tensor(facts.node(n))).elements(),
+                     output = facts.type(facts.node(n).outputs.front()).elements();
+  for (Kernel& kernel : kernels) {
+    if (kernel.flops.value <= 0) continue;
+    kernel.format = format;
+    kernel.cast = kernel.pass == Pass::BackwardInput ? output : input;
+  }
+}
 
 NodeProfile node_profile(const std::vector<Kernel>& kernels, const Roofline& roofline) {
   NodeProfile cost;
@@ -197,7 +257,8 @@ std::vector<ParameterProfile> updates_with_masters(const Graph& graph, const Dev
 }
 
 Profile roofline_profile(const FactsByPrecision& of, const DeviceKind& device,
-                         const Training& training, std::span<const OperatorCost> costs) {
+                         const Training& training, std::span<const OperatorCost> costs,
+                         std::span<const Format> formats) {
   const Graph& graph = of.graph;
   PFEIFE_CHECK(training.microbatch_size == graph.microbatch_size, "profile for microbatches of ",
                training.microbatch_size, ", graph for ", graph.microbatch_size);
@@ -205,7 +266,7 @@ Profile roofline_profile(const FactsByPrecision& of, const DeviceKind& device,
   SavedMemory saved = saved_memory(facts, device.type);
   const std::vector<PassBytes> temporary = temporary_bytes(facts, saved);
   const KernelList kernels(facts, saved, device.type, costs);
-  const Roofline roofline(device, training.precision);
+  const Roofline roofline(device, training.precision, formats);
 
   Profile profile;
   profile.graph_digest = graph.digest;
@@ -215,7 +276,10 @@ Profile roofline_profile(const FactsByPrecision& of, const DeviceKind& device,
   profile.origin = "roofline of " + device.name + " in " + to_string(training.precision);
   profile.nodes.reserve(graph.nodes.size());
   for (const NodeId n : nodes_of(graph)) {
-    NodeProfile cost = node_profile(kernels.at(n), roofline);
+    std::vector<Kernel> of_node = kernels.at(n);
+    if (!formats.empty() && formats[n.index()] != Format::Wide)
+      cast_products(of_node, facts, n, formats[n.index()]);
+    NodeProfile cost = node_profile(of_node, roofline);
     cost.saved = saved.node_bytes[n.index()];
     cost.weight_saved = saved.node_weight_bytes[n.index()];
     cost.temporary = temporary[n.index()];

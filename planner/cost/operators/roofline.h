@@ -14,6 +14,7 @@
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/operator_cost.h"
 #include "planner/ir/model/profile.h"
+#include "planner/ir/model/recipe.h"
 
 namespace pfeife {
 
@@ -22,10 +23,15 @@ namespace pfeife {
 /// graph's. Operators without a row in the table are charged by bytes, and `warnings` names them;
 /// so it does where the device lists no peak for the precision and the nearest one is taken.
 /// ConfigError if it lists none that could serve. Linear.
+/// `formats`: [node] in which its products run; empty = all in their types. ConfigError if the
+/// device lists no peak of a format: nothing stands in for it. What it moves beyond a square
+/// product counts with cast operands and a 16-bit result. The curve of a format holds a cast of one
+/// operand for each product; where another format's curve stands in, the cast is charged beside it.
 /// `costs` of operators go before their rows; ConfigError without a place if a formula does not fit
 /// a node.
 Profile roofline_profile(const FactsByPrecision& graph, const DeviceKind& device,
-                         const Training& training, std::span<const OperatorCost> costs = {});
+                         const Training& training, std::span<const OperatorCost> costs = {},
+                         std::span<const Format> formats = {});
 
 /// [parameter] State and step of a graph whose parameters have 16 bits, with fp32 gradients and
 /// masters.

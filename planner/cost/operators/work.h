@@ -12,6 +12,7 @@
 #include "planner/cost/operators/graph_facts.h"
 #include "planner/cost/operators/saved.h"
 #include "planner/ir/model/operator_cost.h"
+#include "planner/ir/model/recipe.h"
 
 namespace pfeife {
 
@@ -25,9 +26,11 @@ struct Kernel {
   Pass pass = Pass::Forward;
   Flops flops;
   Bytes bytes{0};
-  double share = 1;             ///< of the efficiency of a large square product
-  DType type = DType::Float32;  ///< of what is multiplied
-  std::int64_t times = 1;       ///< launched so often, each with these FLOPs and bytes
+  double share = 1;              ///< of the efficiency of a large square product
+  DType type = DType::Float32;   ///< of what is multiplied
+  std::int64_t times = 1;        ///< launched so often, each with these FLOPs and bytes
+  Format format = Format::Wide;  ///< that its operands are cast to
+  std::int64_t cast = 0;         ///< elements of the operand that is cast for it
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 

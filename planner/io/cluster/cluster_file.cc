@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/ir/basics/error.h"
+
 namespace pfeife {
 namespace {
 
@@ -198,6 +200,20 @@ const FieldList<ClusterFile>& cluster_fields() {
             "of a mesh, whose hosts are this file's devices each: a device's share of the way out, "
             "`{bandwidth: 25 GB/s, latency: 20 us}`")
           .by_default("none"),
+      Field<Of>{"domain", "a multiple of the devices",
+                "of a mesh: so many devices, of several hosts, are joined as those of a host are "
+                "(72 in an NVL72), and `between_hosts` joins domains",
+                [](const YamlNode& node, Of& file) {
+                  file.domain = node.as_int(1, 1 << 20);
+                  const auto host = static_cast<std::int64_t>(file.device_count());
+                  if (host == 0 || *file.domain % host != 0)
+                    node.fail(stream_all("a domain has whole hosts, and ", *file.domain,
+                                         " devices are no multiple of the file's ", host));
+                },
+                [](const Of& file) {
+                  return file.domain ? yaml_scalar(std::to_string(*file.domain)) : YamlValue{};
+                }}
+          .by_default("a host"),
       entries_of("all_reduce", &Of::all_reduce, all_reduce_fields, read_table, "a list",
                  "of a mesh: measured times within a host, "
                  "`[{ranks: 2, times: [[1 MiB, 45 us], ...]}, {ranks: 8, ...}]`")

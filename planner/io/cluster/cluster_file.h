@@ -68,6 +68,7 @@ struct ClusterFile {
   std::vector<LinkEntry> links;
   std::vector<RouteEntry> routes;
   std::optional<std::vector<std::size_t>> rings;  ///< indices into `links`
+  std::optional<std::int64_t> domain;             ///< devices
   std::optional<BetweenHosts> between_hosts;
   std::vector<AllReduceTable> all_reduce;
 

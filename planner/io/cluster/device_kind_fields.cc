@@ -7,7 +7,10 @@ namespace pfeife {
 namespace {
 
 constexpr double kLeastFraction = 1e-6;
-const std::vector<std::string> kPrecisions = {"fp32", "tf32", "bf16", "fp16"};
+const std::vector<std::string> kPrecisions = {"fp32", "tf32",      "bf16",  "fp16",
+                                              "fp8",  "fp8_block", "mxfp8", "nvfp4"};
+const std::string kListed =
+    "by precision: `fp32`, `tf32`, `bf16`, `fp16`, `fp8`, `fp8_block`, `mxfp8`, `nvfp4`";
 
 double read_fraction(const YamlNode& node, double most) {
   const double fraction = node.as_double(0, most);
@@ -42,13 +45,13 @@ YamlValue efficiency_value(const EfficiencyCurve& curve) {
 template <class T>
 Kind<std::map<std::string, T>> by_precision(const Kind<T>& kind) {
   using Map = std::map<std::string, T>;
-  return {"by precision: `fp32`, `tf32`, `bf16`, `fp16`",
+  return {kListed,
           [read = kind.read](const YamlNode& node) {
             node.check_keys(kPrecisions);
             Map values;
             for (const auto& [precision, value] : node.entries())
               values.emplace(precision, read(value));
-            if (values.empty()) node.fail("expected at least one of fp32, tf32, bf16, fp16");
+            if (values.empty()) node.fail("expected at least one precision such as bf16");
             return values;
           },
           [value = kind.value](const Map& values) {

@@ -39,14 +39,15 @@ bool reduces_between_hosts(const Mesh& mesh, std::int64_t devices_per_host) {
 ClusterFile pipeline_file(const MeshRun& run, const Network& hosts) {
   const Network network = message_network(run, hosts);
   const std::int64_t pp = run.mesh.size(Axis::Pipeline);
+  const std::int64_t in_domain = used_of_domain(run.mesh, network);
   const auto ranks = static_cast<std::size_t>(pp);
   const auto in_host = static_cast<std::size_t>(
-      std::clamp<std::int64_t>(network.devices_per_host / run.mesh.stride(Axis::Pipeline), 1, pp));
+      std::clamp<std::int64_t>(in_domain / run.mesh.stride(Axis::Pipeline), 1, pp));
   ClusterFile file{.name = network.name,
                    .notes = network.notes,
                    .kinds = {mesh_device(run, network)},
                    .devices = {{0, ranks}}};
-  const bool far = reduces_between_hosts(run.mesh, network.devices_per_host);
+  const bool far = reduces_between_hosts(run.mesh, in_domain);
   const auto add = [&](LinkEntry link, Nanoseconds latency, bool in_rings) {
     const std::size_t number = file.links.size();
     file.links.push_back(std::move(link));
@@ -121,7 +122,7 @@ const FieldList<Written>& mesh_file_fields() {
       of_run("sequence_parallel", &MeshRun::sequence_parallel, flag()),
       of_run("global_batch", &MeshRun::global_batch, whole<std::int64_t>(1, kMost)),
       of_run("microbatch_size", &MeshRun::microbatch_size, whole<std::int64_t>(1, kMost)),
-      of_run("precision", &MeshRun::type, mesh_precision()),
+      of_part(&Written::mesh, of_part(&MeshFile::run, mesh_precision_field(""))).always().needed(),
       of_part(&Written::mesh, of_part(&MeshFile::run, field("optimizer", &MeshRun::optimizer,
                                                             optimizer_kind(), "")))
           .always(),
@@ -158,8 +159,34 @@ Kind<std::array<Axis, kAxes>> axis_order() {
       true};
 }
 
-Kind<DType> mesh_precision() {
-  return word<DType>({{"bf16", DType::BFloat16}, {"fp16", DType::Float16}});
+namespace {
+
+const Words<MeshPrecision>& mesh_precisions() {
+  static const Words<MeshPrecision> words = [] {
+    Words<MeshPrecision> all = {{"bf16", {DType::BFloat16, Format::Wide}},
+                                {"fp16", {DType::Float16, Format::Wide}}};
+    for (const Recipe& recipe : known_recipes())
+      all.push_back({to_string(recipe.format), {DType::BFloat16, recipe.format}});
+    return all;
+  }();
+  return words;
+}
+
+}  // namespace
+
+Field<MeshRun> mesh_precision_field(std::string about) {
+  const Kind<MeshPrecision> kind = word(mesh_precisions());
+  return {"precision", kind.values, std::move(about),
+          [read = kind.read](const YamlNode& node, MeshRun& run) {
+            const MeshPrecision named = read(node);
+            run.type = named.type, run.format = named.format;
+          },
+          [](const MeshRun& run) { return yaml_scalar(precision_of(run)); }};
+}
+
+MeshPrecision mesh_precision_named(const std::string& text) {
+  const YamlDocument document = YamlDocument::parse("precision: " + text, "--precision");
+  return document.root().at("precision").as_one_of<MeshPrecision>(mesh_precisions());
 }
 
 MeshFile read_mesh_file(const std::filesystem::path& file) {

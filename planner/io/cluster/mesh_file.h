@@ -23,7 +23,16 @@ struct MeshFile {
 /// The axes of a mesh, neighbours first, each once.
 Kind<std::array<Axis, kAxes>> axis_order();
 /// The type of parameters and activations.
-Kind<DType> mesh_precision();
+/// What `precision` of a mesh says: a type of 16 bits, and the format of its linear layers'
+/// products.
+struct MeshPrecision {
+  DType type = DType::BFloat16;
+  Format format = Format::Wide;
+  friend bool operator==(const MeshPrecision&, const MeshPrecision&) = default;
+};
+Field<MeshRun> mesh_precision_field(std::string about);
+/// ConfigError without a place, with the nearest word.
+MeshPrecision mesh_precision_named(const std::string& text);
 
 /// The run as one pipeline of it is planned (pipeline_run()). Errors: ConfigError with the place,
 /// also if a file that it names is another one than was meant.

@@ -46,21 +46,28 @@ Network read_network(const std::filesystem::path& file, const Replaced& replaced
         "pipeline on all of them with a config without `parallel`");
   network.device = host.kinds[host.kind_of_device.front()];
   add_port(root, host, network);
+  if (written.domain && *written.domain > network.devices_per_host) {
+    network.host_of_domain = network.devices_per_host;
+    network.devices_per_host = *written.domain;
+  }
   if (const auto& between = written.between_hosts)
     network.nic = between->bandwidth, network.nic_latency = between->latency;
   return network;
 }
 
 std::string network_text(const Network& network) {
+  const bool several = network.host_of_domain > 0;
+  const std::int64_t host = several ? network.host_of_domain : network.devices_per_host;
   ClusterFile file{.name = network.name,
                    .notes = network.notes,
                    .kinds = {network.device},
-                   .devices = {{0, static_cast<std::size_t>(network.devices_per_host)}},
+                   .devices = {{0, static_cast<std::size_t>(host)}},
                    .all_reduce = network.all_reduce};
   if (network.devices_per_host > 1) {
     file.links.push_back(device_link("port", network.port, file.device_count()));
     file.routes.push_back({{0}, network.port_latency});
   }
+  if (several) file.domain = network.devices_per_host;
   if (network.nic.value > 0) file.between_hosts = {network.nic, network.nic_latency};
   return cluster_text(file);
 }

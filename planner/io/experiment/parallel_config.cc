@@ -142,8 +142,9 @@ const FieldList<MeshQuestion>& mesh_fields() {
              "norms and dropout on parts of the sequence where `tp` is above 1"),
       of_part(&Question::run, of_part(&MeshRun::mesh, field("order", &Mesh::order, axis_order(),
                                                             "axes, neighbouring devices first"))),
-      of_run("precision", &MeshRun::type, mesh_precision(),
-             "of parameters and activations, with fp32 masters"),
+      of_part(&Question::run,
+              mesh_precision_field("of parameters and activations, with fp32 masters; or a "
+                                   "[format](formats.md)")),
       of_run("gradient_bytes", &MeshRun::gradient_bytes, whole<std::int64_t>(2, 4),
              "an element, as gradients are reduced"),
       of_run("scatter_gather", &MeshRun::scatter_gather, flag(),

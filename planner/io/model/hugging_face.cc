@@ -252,16 +252,30 @@ void read_heads(const Config& config, Architecture& architecture) {
   architecture.head_size = size.value_or(architecture.hidden / architecture.heads);
 }
 
+const char* const kStored =
+    "quantization_config: fp8 of weights as they are stored; training is planned in the precision "
+    "asked for, such as fp8_block (fits --precision, parallel.precision)";
+
+/// Weights in fp8 can be trained from in any precision; others are for inference.
+void check_stored(const YamlNode& quantized) {
+  if (quantized.is_map())
+    if (const auto method = quantized.find("quant_method");
+        method && method->is_scalar() && method->as_string() == "fp8")
+      return;
+  quantized.fail(
+      "training of quantized weights has no price, but for quant_method fp8; take the entry out to "
+      "plan for weights in 16 bits");
+}
+
 }  // namespace
 
 bool is_hugging_face(const YamlNode& root) { return root.is_map() && root.find("model_type"); }
 
 Architecture hugging_face_architecture(const YamlNode& root) {
   const Config config(root);
-  if (const auto quantized = root.find("quantization_config"); quantized && !quantized->is_null())
-    quantized->fail(
-        "training of quantized weights has no price; take the entry out to plan for "
-        "weights in 16 bits");
+  const auto quantized = root.find("quantization_config");
+  const bool stored = quantized && !quantized->is_null();
+  if (stored) check_stored(*quantized);
   Architecture architecture = config.kind() == "gpt2" ? gpt2(config) : rotary(config);
   architecture.name = config.kind();
   architecture.sequence = 0;
@@ -272,6 +286,7 @@ Architecture hugging_face_architecture(const YamlNode& root) {
   read_heads(config, architecture);
   read_experts(config, architecture);
   note_prediction_layers(config, architecture);
+  if (stored) architecture.left_out.push_back(kStored);
   return architecture;
 }
 

@@ -39,6 +39,11 @@ Exported export_plan(const std::string& name, const PlanToExport& planned) {
       throw ConfigError({},
                         "the plan offloads what stages save to the host (offload), and none of "
                         "the formats can say so; export a plan that offloads nothing");
+    if (planned.run.format != Format::Wide)
+      throw ConfigError({}, "the plan runs linear layers in " + to_string(planned.run.format) +
+                                ", which no export says; export a plan of the mesh in bf16, and "
+                                "switch the format on in " +
+                                name);
     return writer.write(planned);
   }
   std::string known;

@@ -66,6 +66,17 @@ std::vector<DeviceId> group_of(const Mesh& mesh, DeviceId device, const std::vec
   return members;
 }
 
+bool hosts_align(const Mesh& mesh, std::int64_t devices_per_host) {
+  std::int64_t inner = 1;
+  for (const Axis axis : mesh.order) {
+    const std::int64_t outer = inner * mesh.size(axis);
+    if (devices_per_host <= outer)
+      return devices_per_host % inner == 0 && outer % devices_per_host == 0;
+    inner = outer;
+  }
+  return true;  // one host
+}
+
 std::string to_string(const Mesh& mesh) {
   std::string text;
   for (const Axis axis : kAll)

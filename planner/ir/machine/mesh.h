@@ -45,6 +45,10 @@ Coordinates coordinates_of(const Mesh& mesh, DeviceId device);
 /// The devices that differ from `device` in the given axes only, sorted; itself among them.
 std::vector<DeviceId> group_of(const Mesh& mesh, DeviceId device, const std::vector<Axis>& axes);
 
+/// The border of a host is one of the mesh: a host has all coordinates of the inner axes, an equal
+/// part of one axis, and one coordinate of each outer axis. All devices then see the same.
+bool hosts_align(const Mesh& mesh, std::int64_t devices_per_host);
+
 /// "tp 8, cp 1, pp 16, dp 4 (512 devices)".
 std::string to_string(const Mesh& mesh);
 

@@ -114,6 +114,18 @@ DeviceKind mesh_device(const MeshRun& run, const Network& network) {
   return device;
 }
 
+std::string precision_of(const MeshRun& run) {
+  if (run.format != Format::Wide) return to_string(run.format);
+  return run.type == DType::BFloat16 ? "bf16" : "fp16";
+}
+
+std::int64_t used_of_domain(const Mesh& mesh, const Network& network) {
+  const std::int64_t all = network.devices_per_host, host = network.host_of_domain;
+  for (std::int64_t used = all; host > 0 && used > 0; used -= host)
+    if (hosts_align(mesh, used)) return used;
+  return all;
+}
+
 Network message_network(const MeshRun& run, Network network) {
   const std::int64_t tp = run.mesh.size(Axis::Tensor);
   const bool near = tp * run.mesh.stride(Axis::Tensor) <= network.devices_per_host;

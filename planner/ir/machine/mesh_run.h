@@ -12,6 +12,7 @@
 #include "planner/ir/model/architecture.h"
 #include "planner/ir/model/layers.h"
 #include "planner/ir/model/optimizer.h"
+#include "planner/ir/model/recipe.h"
 #include "planner/ir/model/recompute.h"
 
 namespace pfeife {
@@ -37,6 +38,7 @@ struct MeshRun {
   /// parameters as well.
   int zero = 0;
   DType type = DType::Float16;
+  Format format = Format::Wide;  ///< of products of linear layers; the rest has `type`
   Optimizer optimizer = Optimizer::Adam;
   std::int64_t gradient_bytes = 2;  ///< an element, as gradients are reduced
   /// A layer's gradients are reduced beside the last backward of the layers before it (DDP, ZeRO
@@ -82,6 +84,14 @@ bool divides_context(const Architecture& architecture);
 
 /// A device of the mesh: its reserve has room for context and communicators, one each axis.
 DeviceKind mesh_device(const MeshRun& run, const Network& network);
+
+/// "bf16", "fp16", or the format.
+std::string precision_of(const MeshRun& run);
+
+/// Devices of `mesh` in each domain of `network`: all of a domain's; of one of several hosts, the
+/// most, in whole hosts, with which the mesh lies alike in every domain. The rest of a domain is
+/// then left to others.
+std::int64_t used_of_domain(const Mesh& mesh, const Network& network);
 
 /// What messages between the ranks of a pipeline have of `network`: with scatter_gather the wires
 /// of tp devices of a host, and the gathering in their rate and latency.

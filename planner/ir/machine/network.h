@@ -1,5 +1,6 @@
 // Equal hosts of equal devices, any number of them: what collectives of many devices need to know.
-// A Cluster has a path for every pair; this has two levels, within a host and between hosts.
+// A Cluster has a path for every pair; this has two levels, within a host and between hosts. A
+// domain of several hosts that one switch joins (NVL72) counts as one host.
 //   const Network hosts{.name = "dgx", .devices_per_host = 8};
 #pragma once
 
@@ -21,7 +22,9 @@ struct AllReduceTable {
 struct Network {
   std::string name;
   DeviceKind device;
-  std::int64_t devices_per_host = 1;
+  std::int64_t devices_per_host = 1;  ///< of its domain, where one switch joins several hosts
+  std::int64_t host_of_domain =
+      0;                        ///< devices of a host, where the domain has several; 0 = it has one
   BytesPerSecond port;          ///< out of a device to another one of its host, and into it
   Nanoseconds port_latency{0};  ///< of one message
   BytesPerSecond nic;           ///< a device's share of its host's way out; 0 = there is none
