@@ -58,7 +58,7 @@ std::string common_cluster(const Experiment& experiment) {
       [](const CaseConfig& config) -> const std::filesystem::path& { return config.cluster; },
       cluster_words);
 }
-std::string precision_of(const CaseConfig& config) { return to_string(config.training.precision); }
+std::string precision_text(const CaseConfig& config) { return to_string(config.training.precision); }
 /// "" if nothing is calibrated.
 std::string calibrated_as(const CaseConfig& config) {
   const std::string text = calibration_text(config);
@@ -125,7 +125,7 @@ std::string experiment_summary(const Experiment& experiment, const std::vector<C
   const std::string model = common_model(experiment), cluster = common_cluster(experiment);
   std::string text;
   for (const std::string& part :
-       {model, cluster, common(experiment, precision_of), common(experiment, optimizer_of),
+       {model, cluster, common(experiment, precision_text), common(experiment, optimizer_of),
         samples_of(experiment, cases), common(experiment, calibrated_as)})
     if (!part.empty()) text += (text.empty() ? "" : ", ") + part;
   return text;
@@ -138,7 +138,7 @@ std::string experiment_report(const Experiment& experiment, const std::vector<Ca
   const std::pair<const char*, std::string> facts[] = {
       {"Model", common_model(experiment)},
       {"Cluster", common_cluster(experiment)},
-      {"Precision", common(experiment, precision_of)},
+      {"Precision", common(experiment, precision_text)},
       {"Optimizer", common(experiment, optimizer_of)},
       {"Microbatch", samples_of(experiment, cases)},
       {"Calibration",
