@@ -118,6 +118,24 @@ def test_a_loss_beside_the_model_and_a_model_on_meta():
     assert real.archive == inside.archive  # a rank that has the weights plans as one that has none
 
 
+def test_recurrent_layers_that_refer_to_their_weights_anew_are_unchanged():
+    """Their references name the weights of the last forward, which functional_call may have exchanged."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cells = nn.LSTM(3, 4, batch_first=True)
+
+        def forward(self, x):
+            return self.cells(x)[0].pow(2).mean()
+
+    module, x = Net(), torch.randn(8, 2, 3)
+    capture = pfeife.capture(module, x, microbatches=2)
+    torch.func.functional_call(module, {name: one.detach() * 2 for name, one in module.named_parameters()}, (x,))
+    assert not list(capture.watch.of(module).changes())
+    assert not list(capture.watch.of(Net()).changes(values_alone=True))  # a module of the same kind may take the plan
+
+
 @pytest.mark.parametrize("loss", [nn.CrossEntropyLoss(label_smoothing=0.1), nn.CrossEntropyLoss(torch.rand(10)), F.cross_entropy])
 def test_losses_of_torch_take_the_target_that_forward_does_not(loss):
     module = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 10))

@@ -13,11 +13,13 @@ import operator
 import random
 import sys
 import types
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
 
 from .batch import PLAIN
 from .errors import Unexportable
@@ -33,6 +35,10 @@ CURE = (
 )
 
 
+def has_numbers(thing: Any) -> bool:
+    return isinstance(thing, torch.Tensor) and not thing.is_meta and not isinstance(thing, FakeTensor)
+
+
 class Same:
     """An object that has no value of its own: equal to itself alone, a tensor to all with its numbers."""
 
@@ -43,7 +49,7 @@ class Same:
         if not isinstance(other, Same) or other.thing is self.thing:
             return isinstance(other, Same)
         both = (self.thing, other.thing)
-        if not all(isinstance(one, torch.Tensor) and not one.is_meta for one in both) or both[0].dtype is not both[1].dtype:
+        if not all(map(has_numbers, both)) or both[0].dtype is not both[1].dtype:
             return False
         return torch.equal(*(one.detach().cpu() for one in both))
 
@@ -63,6 +69,8 @@ def frozen(value: Any, depth: int = 3) -> Any:
         return value
     if isinstance(value, random.Random):
         return value.getstate()
+    if isinstance(value, weakref.ref):  # what it names is another's; torch's recurrent layers make new ones after an exchange of weights
+        return None
     if hasattr(value, "bit_generator"):  # of numpy
         return repr(value.bit_generator.state)
     if depth and isinstance(value, types.SimpleNamespace):
