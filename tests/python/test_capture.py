@@ -426,6 +426,7 @@ def test_another_module_of_the_same_kind_is_compared_by_its_form():
 
 
 CALLS = 0
+SCALE = 2.0
 
 
 class Counts(Reads):
@@ -447,6 +448,26 @@ class CountsGlobally(Reads):
         global CALLS
         CALLS += 1
         return super().forward(x) * CALLS
+
+
+def counted(x):
+    global CALLS
+    CALLS += 1
+    return x * CALLS
+
+
+class CountsInAHelper(Reads):
+    def forward(self, x):
+        return super().forward(counted(x))
+
+
+def scaled(x):
+    return x * SCALE
+
+
+class ReadsInAHelper(Reads):
+    def forward(self, x):
+        return super().forward(scaled(x))
 
 
 class Draws(Reads):
@@ -476,18 +497,28 @@ class Logs(Reads):
         (Counts, "reads steps and changes it from 0 to 1"),
         (CountsInAContainer, r"reads powers and changes it from \[1, 2\] to \[1, 3\]"),
         (CountsGlobally, "reads CALLS of test_capture and changes it from 0 to 1"),
+        (CountsInAHelper, "reads CALLS of test_capture and changes it from 0 to 1"),
         (Draws, "draws numbers of Python's random"),
         (Logs, None),
     ],
 )
-def test_what_python_would_do_otherwise_in_the_next_forward_is_refused(kind, words):
+def test_what_python_would_do_otherwise_in_the_next_forward_is_refused(kind, words, monkeypatch):
     if words is None:
         assert pfeife.capture(kind(), torch.randn(8, 8), microbatches=2).notes == []
         return
+    monkeypatch.setitem(globals(), "CALLS", 0)
     state = random.getstate()
     with pytest.raises(pfeife.Unexportable, match=words):
         pfeife.capture(kind(), torch.randn(8, 8), microbatches=2)
     assert random.getstate() == state
+
+
+def test_a_number_that_a_helper_of_forward_reads_is_watched(monkeypatch):
+    module = ReadsInAHelper()
+    capture = pfeife.capture(module, torch.randn(8, 8), microbatches=2)
+    assert not list(capture.watch.of(module).changes())
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    assert list(capture.watch.of(module).changes()) == ["SCALE of test_capture was 2.0, and is 3.0"]
 
 
 def test_operators_of_unknown_cost_are_planned_by_their_bytes():

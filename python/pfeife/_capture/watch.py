@@ -1,7 +1,8 @@
 """What a graph takes of a module as it was: its children, parameters, buffers, modes and hooks, and every attribute that forward
 read while the graph was recorded. A graph is a photograph: what changes afterwards, or while it is taken, it does not have.
 
-Not here: values of tensors, which the graph reads anew in each step; what functions outside of the module's classes read.
+Not here: values of tensors, which the graph reads anew in each step; what functions read that are neither methods of the module's
+classes nor called by them from the same file.
 """
 
 from __future__ import annotations
@@ -119,6 +120,7 @@ class Watch:
         self._kept: list[Any] = []  # whose ids are above
         self._kinds: dict[type, None] = {nn.Module: None}
         self._names: list[tuple[str, Callable[[], Any], Any]] = []  # globals and closures: name, how to read it, value then
+        self._functions: set[Any] = set()  # whose names are there
         self._first: dict[tuple[int, str], Any] = {}  # of what was read before it was written
         self._last: dict[tuple[int, str], Any] = {}  # of what was read, then written
         self._written: set[tuple[int, str]] = set()
@@ -147,16 +149,21 @@ class Watch:
             if is_object and name not in _OWN and not callable(one):
                 self._add(one, f"{path}.{name}" if path else name, depth - 1)
 
-    def _function(self, name: str, function: Any) -> None:
+    def _function(self, name: str, function: Any, helps: bool = False) -> None:
+        """The globals and closures that a function reads, and those of the functions of its file that it calls. helps: it is such a one."""
         if isinstance(function, types.MethodType):
             if hasattr(function.__self__, "__dict__") and not isinstance(function.__self__, type):
                 self._add(function.__self__, name)
             function = function.__func__
         code = getattr(function, "__code__", None)
-        if code is None:
+        if code is None or function in self._functions:
             return
+        self._functions.add(function)
         space = function.__globals__
         for one in code.co_names:
+            helper = space.get(one)
+            if not helps and isinstance(helper, types.FunctionType) and helper.__globals__ is space:
+                self._function("", helper, helps=True)
             if is_plain(space.get(one)) and one in space and not one.startswith("__"):
                 label = f"{one} of {space.get('__name__', 'a module')}"
                 self._names.append((label, lambda space=space, one=one: space.get(one), space[one]))  # type: ignore[misc]
