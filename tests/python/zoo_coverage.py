@@ -1,12 +1,14 @@
 """Makes python/COVERAGE.md: each model of zoo.py captured, planned in two parts, and trained in them beside the plain module.
 
-    python tests/python/zoo_coverage.py [NAME ...] [--results FILE]
+    python tests/python/zoo_coverage.py [NAME ...] [--results FILE] [--plans]
 
-What is in FILE already is not tried again, so that it goes on where it was; names given are. No test runs this.
+What is in FILE already is not tried again, so that it goes on where it was; names given are. With --plans, a model trains under
+every plan of PLANS. No test runs this.
 """
 
 import argparse
 import contextlib
+import copy
 import ctypes
 import json
 import os
@@ -28,7 +30,9 @@ from pfeife._check import Draws
 from pfeife._operators import Moment
 from zoo import CHOSEN, ZOO
 
-SAMPLES, MICROBATCHES, STEPS, SEED = 4, 2, 2, 0
+STEPS, SEED = 2, 0
+SAMPLES_PER_MICROBATCH = 2
+microbatches = 2
 BYTES = 5 << 30  # of a model's process, and of each of its ranks
 PR_SET_PDEATHSIG = 1
 limit_s = 150
@@ -47,6 +51,21 @@ Made by `tests/python/zoo_coverage.py` with {versions}: tiny configurations, ran
 
 raft_small runs in fp32 alone, as torchvision makes its coordinates so. With coordinates of fp64 and all else in fp64 it differs by 4e-11: the difference is rounding,
 which its repeated refinement makes large.
+{by_plans}"""
+# (ranks, family, recomputation)
+PLANS = [(ranks, family, recompute) for ranks in (2, 4) for family in ("1f1b", "zb1p", "zbv", "interleaved_1f1b") for recompute in ("none", "full")]
+wanted_plans = PLANS[:1]
+BY_PLANS = """
+## Under more plans
+
+{totals}
+
+Each model under {count} plans: 2 and 4 Gloo ranks, `1f1b`, `zb1p`, `zbv` and `interleaved_1f1b` (two stages a rank in the last two), without recomputation and with all
+of it; {microbatches} microbatches, {samples} samples, {steps} steps of AdamW, all in processes of one machine. The numbers are plans whose gradients and losses are the plain module's to 1e-9 (fp32: 1e-3).
+
+| model | 2 ranks | 4 ranks | largest difference | the rest |
+|---|---|---|---|---|
+{rows}
 """
 
 
@@ -57,7 +76,7 @@ def short(error, length=160):
 
 def built(name, dtype):
     torch.manual_seed(SEED)
-    module, batch = ZOO[name](SAMPLES)
+    module, batch = ZOO[name](SAMPLES_PER_MICROBATCH * microbatches)
     module.train().to(dtype)
     return module, {key: one.to(dtype) if one.is_floating_point() else one for key, one in batch.items()}
 
@@ -67,14 +86,14 @@ def plain_steps(name, dtype, capture):
     module, batch = built(name, dtype)
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3)
     moment = Moment(SEED, torch.device("cpu"))
-    parts = list(zip(*(one.tensor_split(MICROBATCHES) for one in batch.values())))
+    parts = list(zip(*(one.tensor_split(microbatches) for one in batch.values())))
     done = []
     for step in range(STEPS):
         loss = 0
         moment.step = step
         for number, part in enumerate(parts):
             with Draws(capture.program, moment, number):
-                own = module(**dict(zip(batch, part))) / MICROBATCHES
+                own = module(**dict(zip(batch, part))) / microbatches
                 own.backward()
             loss += own.detach()
         done.append((loss, {key: one.grad.clone() for key, one in module.named_parameters() if one.grad is not None}))
@@ -89,32 +108,57 @@ def difference(one, other):
     return float((one - other).abs().max() / other.abs().max().clamp(min=1e-6))
 
 
-def trained(name, dtype, module, batch, plan, rank, store):
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
-    pipe = pfeife.Pipeline(module, plan, seed=SEED)
-    optimizer = torch.optim.AdamW(pipe.parameters(), lr=1e-3)
-    gradients = []
-    for _ in range(STEPS):
-        loss = pipe.step(**batch)
-        gradients.append((loss, {key: one.grad.clone() for key, one in pipe.named_parameters().items() if one.grad is not None}))
-        optimizer.step()
-        optimizer.zero_grad()
-    worst = 0.0
-    for (loss, mine), (wanted_loss, wanted) in zip(gradients, plain_steps(name, dtype, plan.capture)):
-        worst = max(worst, difference(loss, wanted_loss))
-        for key in pipe.named_parameters():
-            worst = max(worst, difference(mine.get(key), wanted.get(key)))
+def trained(name, dtype, module, batch, plans, rank, store):
+    """[plan] The largest difference on any rank, or the text of a mistake. plans: (ranks, family, recomputation) -> plan, or a text."""
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks_of(plans))
+    groups = {ranks: dist.new_group(list(range(ranks))) for ranks in dict.fromkeys(ranks for ranks, *_ in plans)}
+    capture = next(plan.capture for plan in plans.values() if not isinstance(plan, str))
+    wanted, before = plain_steps(name, dtype, capture), copy.deepcopy(module.state_dict())
+    worst = {}
+    for key, plan in plans.items():
+        own = plan if isinstance(plan, str) else 0.0
+        if own == 0.0 and rank < key[0]:
+            try:
+                own = worst_difference(module, batch, plan, groups[key[0]], wanted)
+            except Exception as error:
+                own = short(error)
+            module.load_state_dict(before)
+        said = [None] * ranks_of(plans)
+        dist.all_gather_object(said, own)
+        worst[label(key)] = next((one for one in said if isinstance(one, str)), None) or max(said)
     return worst
 
 
-def on_two_ranks(work):
-    """The worst that work(rank, store) gives on two ranks of their own; RuntimeError if one fails."""
+def worst_difference(module, batch, plan, group, steps):
+    pipe = pfeife.Pipeline(module, plan, group=group, seed=SEED, timeout=60)
+    optimizer = torch.optim.AdamW(pipe.parameters(), lr=1e-3)
+    worst = 0.0
+    for wanted_loss, wanted in steps:
+        worst = max(worst, difference(pipe.step(**batch), wanted_loss))
+        for key, parameter in dict(pipe.named_parameters()).items():
+            worst = max(worst, difference(parameter.grad, wanted.get(key)))
+        optimizer.step()
+        optimizer.zero_grad()
+    return worst
+
+
+def ranks_of(plans):
+    return max(ranks for ranks, *_ in plans)
+
+
+def label(key):
+    ranks, family, recompute = key
+    return f"{ranks} ranks, {family}, recompute {recompute}"
+
+
+def on_ranks(work):
+    """What work(rank, store) gives on ranks of their own; RuntimeError if one fails."""
     with tempfile.TemporaryDirectory() as folder:
-        ranks = [in_process(lambda say, rank=rank: work(rank, folder + "/store")) for rank in range(2)]
+        ranks = [in_process(lambda say, rank=rank: work(rank, folder + "/store")) for rank in range(ranks_of(wanted_plans))]
         found = [result() for result in ranks]
     if wrong := [one for one in found if isinstance(one, str)]:
         raise RuntimeError(wrong[0])
-    return max(found)
+    return found[0]
 
 
 def in_process(work):
@@ -157,34 +201,49 @@ def in_process(work):
     return result
 
 
-def planned(capture):
-    cluster = pfeife.uniform_cluster(2, **CLUSTER)
-    how = dict(families=["1f1b"], iterations=1, baselines=[], engines=["estimate"], threads=1)
-    return pfeife.plan(capture, cluster=cluster, microbatches=MICROBATCHES, **how)
+def planned(capture, key):
+    ranks, family, recompute = key
+    how = dict(families=[family], recompute=recompute, iterations=1, baselines=[], engines=["estimate"], threads=1)
+    return pfeife.plan(capture, cluster=pfeife.uniform_cluster(ranks, **CLUSTER), microbatches=microbatches, **how)
+
+
+def all_planned(capture):
+    """[plan] Or why it cannot be planned. ValueError or Infeasible where the first cannot."""
+    plans = {wanted_plans[0]: planned(capture, wanted_plans[0])}
+    for key in wanted_plans[1:]:
+        try:
+            plans[key] = planned(capture, key)
+        except (ValueError, pfeife.Infeasible) as error:
+            plans[key] = f"not planned: {short(error)}"
+    return plans
 
 
 def tried(name, dtype, say):
     """What became of a model: captured, planned, trained, each a text or a figure."""
     module, batch = built(name, dtype)
     try:
-        capture = pfeife.capture(module, microbatches=MICROBATCHES, **batch)
+        capture = pfeife.capture(module, microbatches=microbatches, **batch)
     except pfeife.Unexportable as error:
         return {"captured": short(error)}
     found = {"captured": "open batch" if capture.is_open else "fixed microbatch", "dtype": str(dtype)}
     say(found)
     try:
-        plan = planned(capture)
-    except ValueError as error:
+        plans = all_planned(capture)
+    except (ValueError, pfeife.Infeasible) as error:
         return {**found, "planned": short(error)}
     found["planned"] = "yes"
     say(found)
     if any("autograd.Function" in note for note in capture.notes):
         return found  # autograd has run, and lives through no fork
     try:
-        found["trained"] = on_two_ranks(lambda rank, store: trained(name, dtype, module, batch, plan, rank, store))
+        found.update(result_of(on_ranks(lambda rank, store: trained(name, dtype, module, batch, plans, rank, store))))
     except Exception as error:
         found["trained"] = short(error)
     return found
+
+
+def result_of(by_plan):
+    return {"trained": by_plan[label(PLANS[0])], **({"plans": by_plan} if len(by_plan) > 1 else {})}
 
 
 def trained_anew(name, dtype):
@@ -192,44 +251,84 @@ def trained_anew(name, dtype):
 
     def work(rank, store):
         module, batch = built(name, dtype)
-        return trained(name, dtype, module, batch, planned(pfeife.capture(module, microbatches=MICROBATCHES, **batch)), rank, store)
+        return trained(name, dtype, module, batch, all_planned(pfeife.capture(module, microbatches=microbatches, **batch)), rank, store)
 
     try:
-        return on_two_ranks(work)
+        return result_of(on_ranks(work))
     except Exception as error:
-        return short(error)
+        return {"trained": short(error)}
+
+
+def is_equal(value, dtype):
+    return isinstance(value, float) and value <= TOLERANCE[getattr(torch, dtype.split(".")[1])]
+
+
+def figure(value):
+    return f"{value:.0e}".replace("0e+00", "equal")
+
+
+def name_of(name):
+    return f"{name}, {CHOSEN[name]}" if name in CHOSEN else name
 
 
 def summary(results, versions):
     def yes(found, what):
         value = found.get(what)
-        if what == "trained":
-            return isinstance(value, float) and value <= TOLERANCE[getattr(torch, found["dtype"].split(".")[1])]
-        return value in ("yes", "open batch", "fixed microbatch")
+        return is_equal(value, found.get("dtype", "torch.float64")) if what == "trained" else value in ("yes", "open batch", "fixed microbatch")
 
     rows = []
     for name in ZOO:
         found = results.get(name, {"captured": "not tried"})
         difference = found.get("trained", "")
-        shown = (f"{difference:.0e}".replace("0e+00", "equal") if yes(found, "trained") else f"differs by {difference:.0e}") if isinstance(difference, float) else difference
+        shown = (figure(difference) if yes(found, "trained") else f"differs by {difference:.0e}") if isinstance(difference, float) else difference
         if found.get("dtype") == "torch.float32" and shown:
             shown += " (fp32)"
-        called = f"{name}, {CHOSEN[name]}" if name in CHOSEN else name
-        rows.append("| " + " | ".join([called, found["captured"], found.get("planned", ""), shown]).replace("\n", " ") + " |")
+        rows.append("| " + " | ".join([name_of(name), found["captured"], found.get("planned", ""), shown]).replace("\n", " ") + " |")
     counts = {what: sum(yes(results.get(name, {}), what) for name in ZOO) for what in ("captured", "planned", "trained")}
     totals = f"Of {len(ZOO)} models {counts['captured']} are captured, {counts['planned']} planned, {counts['trained']} trained with equal gradients."
-    return FORMAT.format(totals=totals, rows="\n".join(rows), versions=versions, samples=SAMPLES, microbatches=MICROBATCHES, steps=STEPS)
+    by_plans = by_plans_of({name: found["plans"] for name, found in results.items() if "plans" in found})
+    sizes = dict(samples=2 * SAMPLES_PER_MICROBATCH, microbatches=2, steps=STEPS)
+    return FORMAT.format(totals=totals, rows="\n".join(rows), versions=versions, by_plans=by_plans, **sizes)
+
+
+def by_plans_of(results):
+    if not results:
+        return ""
+    rows, right, tried_plans = [], {2: 0, 4: 0}, {2: 0, 4: 0}
+    for name, found in results.items():
+        plans = found.get("plans") or {label(key): found.get("trained") or found.get("planned") or found["captured"] for key in PLANS}
+        dtype = found.get("dtype", "torch.float64")
+        cells = []
+        for ranks in (2, 4):
+            values = [plans[label(key)] for key in PLANS if key[0] == ranks]
+            equal = sum(is_equal(value, dtype) for value in values)
+            right[ranks] += equal
+            tried_plans[ranks] += len(values)
+            cells.append(f"{equal} of {len(values)}")
+        largest = max((value for value in plans.values() if is_equal(value, dtype)), default=None)
+        rest = {}
+        for key, value in plans.items():
+            if not is_equal(value, dtype):
+                rest.setdefault(value if isinstance(value, str) else f"differs by {value:.0e}", []).append(key)
+        said = "; ".join(f"{', '.join(keys) if len(keys) < len(plans) else 'all'}: {value}" for value, keys in rest.items())
+        cells += ["" if largest is None else figure(largest) + " (fp32)" * (dtype == "torch.float32"), said]
+        rows.append("| " + " | ".join([name, *cells]).replace("\n", " ") + " |")
+    totals = f"Of {len(results)} models {right[2]} of {tried_plans[2]} plans for two ranks and {right[4]} of {tried_plans[4]} for four train with equal gradients."
+    return BY_PLANS.format(totals=totals, rows="\n".join(rows), count=len(PLANS), microbatches=4, samples=4 * SAMPLES_PER_MICROBATCH, steps=STEPS)
 
 
 def main():
-    global limit_s
+    global limit_s, microbatches, wanted_plans
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(ZOO))
     parser.add_argument("--results", type=Path, default=Path("coverage.json"))
     parser.add_argument("--table", type=Path, default=Path(__file__).resolve().parents[2] / "python" / "COVERAGE.md")
     parser.add_argument("--seconds", type=int, default=limit_s, help="of a processor, for a model's process and each of its ranks")
+    parser.add_argument("--plans", action="store_true", help=f"the {len(PLANS)} plans of the second table")
     options = parser.parse_args()
     limit_s = options.seconds
+    if options.plans:
+        microbatches, wanted_plans = 4, PLANS
     if unknown := [name for name in options.names if name not in ZOO]:
         parser.error(f"unknown model {unknown[0]}; known: {', '.join(ZOO)}")
     results = json.loads(options.results.read_text()) if options.results.exists() else {}
@@ -237,18 +336,20 @@ def main():
     for library in ("transformers", "diffusers", "timm", "torchvision"):
         with contextlib.suppress(ImportError):
             versions.append(f"{library} {__import__(library).__version__.split('+')[0]}")
-    for name in options.names or [one for one in ZOO if one not in results]:
+    missing = [name for name in ZOO if ("plans" if options.plans else "captured") not in results.get(name, {})]
+    for name in options.names or missing:
         start = time.monotonic()
         found = in_process(lambda say: tried(name, torch.float64, say))()
         if isinstance(found, dict) and found.get("planned") == "yes" and "trained" not in found:
-            found["trained"] = trained_anew(name, torch.float64)
+            found.update(trained_anew(name, torch.float64))
         wrong = isinstance(found, str) or isinstance(found.get("trained"), str) or "planned" not in found
         if wrong and not re.search("not within|hung", str(found)):  # not all run in fp64
-            other = in_process(lambda say: tried(name, torch.float32, say))()
-            found = found if isinstance(other, str) and not isinstance(found, str) else other
-        results[name] = found if not isinstance(found, str) else {"captured": found}
+            again = in_process(lambda say: tried(name, torch.float32, say))()
+            found = found if isinstance(again, str) and not isinstance(found, str) else again
+        found = found if not isinstance(found, str) else {"captured": found}
+        results[name] = {**results.get(name, {"captured": "not tried"}), "plans": found} if options.plans else found
         options.results.write_text(json.dumps(results, indent=1))
-        print(f"{name} {time.monotonic() - start:.0f} s: {results[name]}", flush=True)
+        print(f"{name} {time.monotonic() - start:.0f} s: {found}", flush=True)
         options.table.write_text(summary(results, ", ".join(versions)))
 
 
