@@ -285,6 +285,7 @@ class Program:
             if number is not None:
                 inside.setdefault(number, []).append(node)
         in_blocks = {node for block in inside.values() for node in block}
+        trained = self._trained() if inside else set()
         ending = {block[-1]: number for number, block in inside.items()}
         for node in nodes:
             if node in ending:
@@ -292,7 +293,6 @@ class Program:
                 own = set(block)
                 used = [one for one in block if one in gives or any(user not in own for user in one.users)]
                 inner = self.assemble(block, used, device, moment, training=training, split=split)
-                trained = self._trained()
                 root.add_module(name, Again(inner, written, moment, [one in trained for one in used]))
                 result = graph.call_module(name, tuple(value(one) for one in self.read(block)))
                 for i, one in enumerate(used):

@@ -63,6 +63,8 @@ struct Listeners {
   Socket on_host, on_port;
 };
 
+constexpr Millis kGivingUp{500};
+
 class Joining {
  public:
   Joining(Meeting& meeting, RankId rank, std::size_t ranks, const JoinOptions& options)
@@ -114,11 +116,20 @@ class Joining {
     return found;
   }
 
-  /// All give up together, with the same reason, so that one of them can tell for all.
-  [[noreturn]] void give_up(const std::string& reason, bool report) {
+  /// All give up together, with the same reason; the lowest rank that came tells it for all.
+  [[noreturn]] void give_up(const std::string& reason, Topic topic, bool is_lowest) {
     meeting_.put(Topic::GaveUp, RankId{0}, reason.substr(0, 1000));
-    std::this_thread::sleep_for(Millis(500));  // this one may be the keeper of the meeting
-    throw RankMissing(reason, report);
+    std::this_thread::sleep_for(kGivingUp);  // this one may be the keeper of the meeting
+    end_with(reason, topic, is_lowest);
+  }
+  /// A lower rank, the keeper of the meeting above all, may come just after this one looked.
+  [[noreturn]] void end_with(const std::string& reason, Topic topic, bool is_lowest) {
+    if (is_lowest && rank_.index() > 0) {
+      std::this_thread::sleep_for(kGivingUp);
+      for (std::size_t r = 0; r < rank_.index(); ++r)
+        is_lowest = is_lowest && !meeting_.find(topic, RankId{r});
+    }
+    throw RankMissing(reason, is_lowest);
   }
 
   template <class Line>
@@ -138,20 +149,20 @@ class Joining {
         if (!found[r]) missing += (count++ == 0 ? "" : ", ") + std::to_string(r);
       }
       if (count == 0) break;
-      const bool reports = lowest == rank_.index();
+      const bool is_lowest = lowest == rank_.index();
       if (const auto reason = meeting_.find(Topic::GaveUp, RankId{0}))
-        throw RankMissing(*reason, reports);
+        end_with(*reason, topic, is_lowest);
       if (other_secrets > 0)
         give_up(
             stream_all(other_secrets == 1 ? "rank " : "ranks ", strangers,
                        other_secrets == 1 ? " has" : " have", " another PFEIFE_SECRET than rank ",
                        rank_.value, ", or no part in this run; give all ranks the same"),
-            reports);
+            topic, is_lowest);
       if (Clock::now() >= deadline_)
         give_up(stream_all(count == 1 ? "rank " : "ranks ", missing, " of ", ranks_,
                            " did not come within ",
                            static_cast<double>(options_.patience.count()) / 1000, " s"),
-                reports);
+                topic, is_lowest);
       std::this_thread::sleep_for(Millis(10));
     }
     std::vector<Line> all;

@@ -15,6 +15,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed here: captur
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
+from pfeife._capture.grad_regions import GradientFlow  # noqa: E402
+
 DEVICE = dict(peak={"fp32": "1 TFLOP/s"}, memory_bandwidth="1000 TB/s", kernel_overhead="0 us")
 TOKENS, LABELS = torch.arange(32).reshape(8, 4) % 10, torch.arange(8) % 10
 BATCH = {"tokens": TOKENS, "labels": LABELS}
@@ -511,6 +513,40 @@ def test_what_python_would_do_otherwise_in_the_next_forward_is_refused(kind, wor
     with pytest.raises(pfeife.Unexportable, match=words):
         pfeife.capture(kind(), torch.randn(8, 8), microbatches=2)
     assert random.getstate() == state
+
+
+def test_what_needs_a_gradient_in_a_graph_needs_one_in_torch():
+    """A mask drawn in the shape of a value, constants beside it, a detached value."""
+
+    class DropsPaths(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def forward(self, x):
+            y = self.first(x)
+            kept = y.new_empty(y.shape[0], 1).bernoulli_(0.5).div_(0.5)
+            z = self.second(y + torch.ones_like(y) * y.new_full((4,), 2.0) + torch.randn_like(y))
+            return (y + z * kept + torch.zeros_like(y).add_(z.detach())).pow(2).mean()
+
+    graph = pfeife.capture(DropsPaths(), torch.randn(8, 4), microbatches=2).program.module()
+    needing, flow = set(), GradientFlow()
+
+    class Runs(torch.fx.Interpreter):
+        def run_node(self, node):
+            made = super().run_node(node)
+            if isinstance(made, torch.Tensor) and made.requires_grad:
+                needing.add(node)
+            return made
+
+    Runs(graph).run(torch.randn(4, 4))
+    for node in graph.graph.nodes:
+        if node.op == "get_attr" and node in needing:
+            flow.needing.add(node)
+        elif node.op == "call_function":
+            flow.add(node, enabled=True)
+    assert any(node.target is torch.ops.aten.bernoulli_.float for node in graph.graph.nodes)
+    assert flow.needing == {node for node in needing if node.op != "output"}
 
 
 def test_a_number_that_a_helper_of_forward_reads_is_watched(monkeypatch):

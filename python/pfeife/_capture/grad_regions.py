@@ -195,6 +195,12 @@ def makes_floats(node: fx.Node) -> bool:
                for one in (made if isinstance(made, (tuple, list)) else [made]))
 
 
+# Operators whose floating results depend on no value of their inputs, or hide that they do. The planner's are in gradient_flow.cc.
+PASS_NO_GRADIENT = [getattr(aten, f"{kind}_like") for kind in ("zeros", "ones", "full", "empty", "rand", "randn")]
+PASS_NO_GRADIENT += [getattr(aten, f"new_{kind}") for kind in ("zeros", "ones", "full", "empty", "empty_strided")]
+PASS_NO_GRADIENT += [aten.detach, aten.detach_]
+
+
 class GradientFlow:
     """Which nodes of a graph may need a gradient, and which share a storage; more rather than fewer of both."""
 
@@ -207,7 +213,7 @@ class GradientFlow:
 
     def add(self, node: fx.Node, enabled: bool) -> None:
         """`enabled`: whether gradients are on where the node runs."""
-        cuts = node.target in (aten.detach.default, aten.detach_.default)
+        cuts = getattr(node.target, "overloadpacket", None) in PASS_NO_GRADIENT
         if enabled and not cuts and makes_floats(node) and not self.needing.isdisjoint(node.all_input_nodes):
             self.needing.add(node)
         if node.target is operator.getitem:
