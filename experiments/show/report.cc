@@ -58,7 +58,9 @@ std::string common_cluster(const Experiment& experiment) {
       [](const CaseConfig& config) -> const std::filesystem::path& { return config.cluster; },
       cluster_words);
 }
-std::string precision_text(const CaseConfig& config) { return to_string(config.training.precision); }
+std::string precision_text(const CaseConfig& config) {
+  return to_string(config.training.precision);
+}
 /// "" if nothing is calibrated.
 std::string calibrated_as(const CaseConfig& config) {
   const std::string text = calibration_text(config);
