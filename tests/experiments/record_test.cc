@@ -105,12 +105,11 @@ TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
   both.estimated_spread = Spread{milliseconds{9}, milliseconds{10}, milliseconds{14}};
   both.simulated_spread = Spread{milliseconds{11}, milliseconds{13}, milliseconds{15}};
   EvaluatedCase all = evaluated({both});
-  all.answer.bound = Bound{
-      .time = milliseconds{8}, .schedules = {both.plan.spec}, .memory_limit = both.need.limit};
-  all.answer.covered = {{.layers = 3}};
-  all.answer.uncertified.device_orders = true;
-  all.answer.candidates = 77;
-  all.answer.seconds = 0.5;
+  Claim claim{.bound = bound_of(all, 8), .covered = {{.layers = 3}}};
+  claim.uncertified.device_orders = true;
+  all.pool.claim(claim);
+  all.pool.count(77);
+  all.pool.spend(0.5);
   const CaseRecord record = record_of(all, config);
   const PlanRecord& found = record.plans.at(0);
   EXPECT_EQ(found.row.simulate, milliseconds{12});
@@ -134,7 +133,7 @@ TEST_F(Record, RatesAreOfTheBestEngineAndGapsOfEach) {
   EXPECT_THAT(record.notes, ElementsAre("of the model", "of the cluster"));
 }
 
-/// The bound of a case with `all.answer.bound` on its only plan, "" = none.
+/// The bound of a case with the claimed bound on its only plan, "" = none.
 std::string bound_on(EvaluatedCase all, const Request& config) {
   const ResultRow row = record_of(all, config).plans.at(0).row;
   return row.lower_bound ? stream_all(row.lower_bound->count() / 1'000'000, " of ", row.bound_class)
@@ -145,50 +144,55 @@ std::string bound_on(EvaluatedCase all, const Request& config) {
 TEST_F(Record, ABoundIsShownWhereItCoversThePlan) {
   EvaluatedCase all = evaluated({plan("planned", 10)});
   const ScheduleSpec own = all.planned[0].plan.spec;
-  all.answer.bound = Bound{.time = milliseconds{8},
-                           .schedules = {{"1f1b", 2, 4, 1, {}, {}}, own},
-                           .memory_limit = all.planned[0].need.limit};
-  all.answer.covered = {{.layers = 3}};
+  Claim claim{.bound = bound_of(all, 8), .covered = {{.layers = 3}}};
+  claim.bound->schedules = {{"1f1b", 2, 4, 1, {}, {}}, own};
+  all.pool.claim(claim);
   EXPECT_EQ(bound_on(all, config), "8 of 1f1b and zb_h1");
-  using Change = std::function<void(EvaluatedCase&, Bound&, Plan&)>;
+  using Change = std::function<void(EvaluatedCase&, Claim&, Plan&)>;
   const auto after = [&](const Change& change) {
     EvaluatedCase changed = all;
-    change(changed, *changed.answer.bound, changed.planned[0].plan);
+    Claim other = claim;
+    change(changed, other, changed.planned[0].plan);
+    changed.pool.claim(other);
     return bound_on(changed, config);
   };
   const Change leave[]{
-      [](auto&, Bound& bound, Plan&) { bound.schedules.pop_back(); },
-      [](auto&, Bound&, Plan& plan) { plan.spec = {"gpipe", 2, 4, 1, {}, {}}; },
-      [](auto&, Bound&, Plan& plan) {
+      [](auto&, Claim& claim, Plan&) { claim.bound->schedules.pop_back(); },
+      [](auto&, Claim&, Plan& plan) { plan.spec = {"gpipe", 2, 4, 1, {}, {}}; },
+      [](auto&, Claim&, Plan& plan) {
         plan.recomputed.stages = {true, true};
       },
-      [](auto&, Bound& bound, Plan&) { bound.recompute = Recompute::Full; },
-      [](auto&, Bound& bound, Plan& plan) {
-        bound.recompute = Recompute::Choose, plan.recomputed.blocks = {{LayerId{0}, LayerId{0}}};
+      [](auto&, Claim& claim, Plan&) { claim.bound->recompute = Recompute::Full; },
+      [](auto&, Claim& claim, Plan& plan) {
+        claim.bound->recompute = Recompute::Choose,
+        plan.recomputed.blocks = {{LayerId{0}, LayerId{0}}};
       },
-      [](auto&, Bound& bound, Plan& plan) {
-        bound.recompute = Recompute::Choose, plan.recomputed.stages = {true, false};
+      [](auto&, Claim& claim, Plan& plan) {
+        claim.bound->recompute = Recompute::Choose, plan.recomputed.stages = {true, false};
         plan.recomputed.except_last = true;
       },
-      [](auto&, Bound&, Plan& plan) {
+      [](auto&, Claim&, Plan& plan) {
         plan.recomputed.offload = {0.5, 0};
       },
-      [](auto&, Bound&, Plan& plan) { plan.peak_memory[1] = Bytes{19}; },
-      [](auto&, Bound& bound, Plan&) { bound.linked = true; },  // the stages exchange nothing
-      [](auto& of, Bound& bound, Plan&) {
-        bound.given_cuts = true, of.planned.push_back(of.planned[0]);
+      [](auto&, Claim&, Plan& plan) { plan.peak_memory[1] = Bytes{19}; },
+      [](auto&, Claim& claim, Plan&) {
+        claim.bound->linked = true;
+      },  // the stages exchange nothing
+      [](auto& of, Claim& claim, Plan&) {
+        claim.bound->given_cuts = true, of.planned.push_back(of.planned[0]);
         of.planned[0].plan.partition.cuts = {0}, of.chosen = 1;
       }};
   for (std::size_t i = 0; i < std::size(leave); ++i) EXPECT_EQ(after(leave[i]), "") << i;
-  const Change stay[]{[](auto&, Bound& bound, Plan& plan) {
-                        bound.recompute = Recompute::Choose, plan.recomputed.stages = {true, false};
-                      },
-                      [](auto& of, Bound&, Plan& plan) {
-                        of.answer.covered[0].offload = true, plan.recomputed.offload = {0.5, 0};
-                      }};
+  const Change stay[]{
+      [](auto&, Claim& claim, Plan& plan) {
+        claim.bound->recompute = Recompute::Choose, plan.recomputed.stages = {true, false};
+      },
+      [](auto&, Claim& claim, Plan& plan) {
+        claim.covered[0].offload = true, plan.recomputed.offload = {0.5, 0};
+      }};
   for (std::size_t i = 0; i < std::size(stay); ++i)
     EXPECT_EQ(after(stay[i]), "8 of 1f1b and zb_h1") << i;
-  EXPECT_EQ(after([](auto&, Bound& bound, Plan&) { bound.given_cuts = true; }),
+  EXPECT_EQ(after([](auto&, Claim& claim, Plan&) { claim.bound->given_cuts = true; }),
             "8 of 1f1b and zb_h1 with the given cuts");
 }
 
@@ -197,13 +201,13 @@ TEST_F(Record, ABoundIsShownWhereItCoversThePlan) {
 TEST_F(Record, OrdersThatTheBoundLeavesOutHaveTheirOwn) {
   EvaluatedCase all = evaluated({plan("planned", 10)});
   const ScheduleSpec listed{"1f1b", 2, 4, 1, {}, {}}, built{"zb_greedy", 2, 4, 1, {}, {}};
-  all.answer.bound = Bound{
-      .time = milliseconds{8}, .schedules = {listed}, .memory_limit = all.planned[0].need.limit};
+  Bound bound = bound_of(all, 8);
+  bound.schedules = {listed};
   const auto with = [&](const ScheduleSpec& own, Covered covered) {
     EvaluatedCase changed = all;
-    covered.layers = 3, covered.listed = 1, covered.bound = *all.answer.bound;
+    covered.layers = 3, covered.listed = 1, covered.bound = bound;
     changed.planned[0].plan.spec = own;
-    changed.answer.covered = {covered};
+    changed.pool.claim({.bound = bound, .covered = {covered}});
     return changed;
   };
   const Covered every{.any_order = {built}},
@@ -226,7 +230,8 @@ TEST_F(Record, OrdersThatTheBoundLeavesOutHaveTheirOwn) {
 TEST_F(Record, BudgetsThatEndedAreKeptBesideTheNotes) {
   EvaluatedCase all = evaluated({plan("planned", 10)});
   const Unfinished open{Unfinished::What::OpenChoices, 3}, links{Unfinished::What::SharedLinks};
-  all.answer.unfinished = {open, links};
+  all.pool.leave_unfinished(open);
+  all.pool.leave_unfinished(links);
   const CaseRecord record = record_of(all, config);
   EXPECT_THAT(record.unfinished, ElementsAre(open, links));
   EXPECT_THAT(record.notes, ElementsAre("of the model", "of the cluster"));
@@ -238,21 +243,21 @@ TEST_F(Record, TheGapOfTheSimulationIsOverTheBoundThatKnowsOfLinks) {
   Evaluation both = plan("planned", 10);
   both.simulated = trace({{0, 6}, {2, 12}});
   EvaluatedCase all = evaluated({both});
-  all.answer.bound = bound_of(all, 8);
-  all.answer.links_bound = milliseconds{10};
+  all.pool.claim({.bound = bound_of(all, 8)});
+  all.pool.set_links_bound(milliseconds{10});
   CaseRecord record = record_of(all, config);
   EXPECT_DOUBLE_EQ(record.plans.at(0).row.simulate_gap.value(), 0.2);
   EXPECT_DOUBLE_EQ(record.plans.at(0).row.gap.value(), 0.25);
   EXPECT_EQ(record.links_bound, milliseconds{10});
-  all.answer.links_bound = milliseconds{6};
+  all.pool.set_links_bound(milliseconds{6});
   EXPECT_DOUBLE_EQ(record_of(all, config).plans.at(0).row.simulate_gap.value(), 0.5);
 }
 
 TEST_F(Record, NothingIsDividedByNothing) {
   EvaluatedCase all = evaluated({plan("planned", 10)});
-  all.answer.bound = bound_of(all, 8);
+  all.pool.claim({.bound = bound_of(all, 8)});
   EXPECT_FALSE(record_of(all, config).plans.at(0).row.simulate_gap) << "nothing was simulated";
-  all.answer.bound = bound_of(all, 0);
+  all.pool.claim({.bound = bound_of(all, 0)});
   const ResultRow row = record_of(all, config).plans.at(0).row;
   EXPECT_EQ(row.lower_bound, milliseconds{0});
   EXPECT_FALSE(row.gap || row.simulate_gap);
@@ -422,7 +427,7 @@ TEST_F(Record, EveryWayOfChoosingSaysWhatItPicks) {
   EXPECT_THAT(record.lost, ElementsAre(LostSchedule{"zb_h1", "zb_h1", slower(1), std::nullopt},
                                        LostSchedule{"zb_h1, V=3, prefetch=4", "zb_h1", slower(2),
                                                     std::nullopt}));
-  all.answer.alternatives = {{.choice = "a", .schedule = "zb_h1", .estimate = milliseconds{10}}};
+  all.pool.set_alternatives({{.choice = "a", .schedule = "zb_h1", .estimate = milliseconds{10}}});
   all.planned[1].plan.peak_memory = {Bytes{4}, Bytes{7}};
   const std::vector<Alternative> open = record_of(all, config).alternatives;
   EXPECT_EQ(open[0].schedule, "zb_h1, V=2, prefetch=3, recompute=0");

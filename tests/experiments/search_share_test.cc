@@ -85,7 +85,7 @@ TEST_F(Reports, TheHistoryOfTheBestEndsAtTheBoundOfAll) {
   SettledCase settled;
   settled.layers = &layers_;
   const std::vector<SettledCase> cases(2, settled);
-  const Answer found = search_settled(cases, both, {}, searcher).answer;
+  const Answer found = search_settled(cases, both, {}, searcher).pool.take();
   EXPECT_EQ(found.bound->time, Nanoseconds{800});
   ASSERT_EQ(found.history.size(), 2u);
   EXPECT_EQ(found.history[0].bound, Nanoseconds{700});

@@ -165,7 +165,7 @@ TEST_F(SimulatedChoice, SaysWhereTheBudgetEndedBeforeTheSearchForBetterPlansDid)
     config.select_by = SelectBy::Simulate;
     const auto said = [&](std::size_t effort) {
       config.plan.iterations = effort;
-      return computed({&config, &layers, &cluster}).answer.unfinished.size();
+      return computed({&config, &layers, &cluster}).answer().unfinished.size();
     };
     unfinished += said(1);
     finished += said(100) == 0;

@@ -55,7 +55,10 @@ TEST(ShippedClusters, AllAreReadAndConnected) {
       {"v100_sxm2_x8", 8},   {"v100_pcie_x8", 8},
       {"p40_x8", 8},         {"a10_2x4_ethernet", 8},
       {"h100_sxm_hosts", 8}, {"a100_sxm4_80gb_hosts", 8},
-      {"3090_hosts", 8}};
+      {"3090_hosts", 8},     {"b200_sxm_hosts", 8},
+      {"b300_sxm_hosts", 8}, {"gb200_nvl72", 4},
+      {"gb300_nvl72", 4},    {"rtx_pro_6000_x8", 8},
+      {"mi300x_hosts", 8},   {"mi355x_hosts", 8}};
   std::size_t files = 0;
   for (const auto& entry :
        std::filesystem::directory_iterator(std::string(PFEIFE_SOURCE_DIR) + "/configs/clusters"))
