@@ -240,7 +240,7 @@ class Splitter {
   void check_writes(const GraphSplit& result) {
     for (const Crossing& c : result.crossings)
       for (const std::size_t writer : writers_of(c.value))
-        if (stage_of_[writer] != c.from.index())
+        if (stage_of_[writer] > c.from.index())
           refuse(graph_.node(*graph_.value(c.value).producer).name, writer);
     for (const StageSlice& slice : result.stages)
       for (const ValueId b : slice.written_buffers) check_buffer(result, slice, b);
