@@ -274,7 +274,8 @@ Planned plan(const Model& model, const Cluster& cluster, const Request& asked,
   };
   const LayersOf of_request = [&](const Request& other) { return layers.or_none(other); };
   EvaluatedCase& evaluated = plans->evaluated;
-  evaluated = plan_case(inputs, of_request, kKeptPlans, options.threads, progress);
+  evaluated =
+      plan_case(inputs, of_request, inputs.config->plan.rule().compared, options.threads, progress);
   progress(1);
   simulate_cases({&evaluated, 1}, options.threads);
   const std::shared_ptr<const LayersAndWork> settled = layers.of(*evaluated.settled);

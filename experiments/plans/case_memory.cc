@@ -42,8 +42,8 @@ Bytes memory_needed(const CaseInputs& inputs, std::size_t threads) {
   const Request& config = *inputs.config;
   if (!config.plan.searched()) return Bytes{0};
   // The simulator adds as many as the search keeps (simulated_choice.h).
-  const auto plans =
-      static_cast<std::int64_t>((config.simulate ? 2 : 1) * kKeptPlans + config.baselines.size());
+  const auto plans = static_cast<std::int64_t>(
+      (config.simulate ? 2 : 1) * config.plan.rule().compared + config.baselines.size());
   const auto at_once = static_cast<std::int64_t>(threads);
   Bytes most{0};
   for (const std::vector<ScheduleSpec>& schedules : searched_schedules(config, *inputs.layers)) {

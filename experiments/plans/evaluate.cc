@@ -199,18 +199,22 @@ Nanoseconds time_by(const Evaluation& plan, SelectBy by) {
   return step_time(by == SelectBy::Simulate ? plan.simulated.value() : plan.estimated);
 }
 
-std::size_t select(std::span<const Evaluation> planned, SelectBy select_by, double as_fast) {
+PlanMerits merits_by(const Evaluation& plan, SelectBy by) {
+  return {.time = time_by(plan, by), .fullness = plan.need.fullness()};
+}
+
+std::size_t select(std::span<const Evaluation> planned, SelectBy select_by, const PlanRule& rule) {
   if (planned.size() == 1) return 0;
   const SelectBy by = compared_by(planned, select_by);
-  std::vector<TimeAndFullness> plans;
-  for (const Evaluation& plan : planned) plans.push_back({time_by(plan, by), plan.need.fullness()});
-  return taken_plan(plans, as_fast);
+  std::vector<PlanMerits> plans;
+  for (const Evaluation& plan : planned) plans.push_back(merits_by(plan, by));
+  return taken_plan(plans, rule);
 }
 
 std::optional<std::size_t> with_less_memory(std::span<const Evaluation> planned, SelectBy select_by,
-                                            std::size_t chosen) {
+                                            const PlanRule& rule, std::size_t chosen) {
   const auto full = [](const Evaluation& plan) { return plan.need.fullness(); };
-  const std::size_t found = select(planned, select_by, kNearlyAsFast);
+  const std::size_t found = select(planned, select_by, rule.nearly());
   if (found == chosen) return std::nullopt;
   const bool saves = full(planned[found]) <= (1 - kMuchLessMemory) * full(planned[chosen]);
   return planned[chosen].fits() && saves ? std::optional(found) : std::nullopt;

@@ -85,12 +85,15 @@ SelectBy compared_by(std::span<const Evaluation> planned, SelectBy select_by);
 /// The plan's time of that kind, which it must have.
 Nanoseconds time_by(const Evaluation& plan, SelectBy by);
 
+/// What plans are chosen by, with that time.
+PlanMerits merits_by(const Evaluation& plan, SelectBy by);
+
 /// The one to choose among planned ones by `select_by`, as compared_by() has it: taken_plan().
-std::size_t select(std::span<const Evaluation> planned, SelectBy select_by, double as_fast);
-/// A plan that takes at most 1 % longer than the fastest, by the same figure, and fills its fullest
-/// device at least 10 % less than `chosen`: the least full one.
+std::size_t select(std::span<const Evaluation> planned, SelectBy select_by, const PlanRule& rule);
+/// The plan that the rule takes where nearly as fast counts as fast, if it fills its fullest device
+/// at least 10 % less than `chosen`.
 std::optional<std::size_t> with_less_memory(std::span<const Evaluation> planned, SelectBy select_by,
-                                            std::size_t chosen);
-inline constexpr double kNearlyAsFast = 0.01, kMuchLessMemory = 0.1;
+                                            const PlanRule& rule, std::size_t chosen);
+inline constexpr double kMuchLessMemory = 0.1;
 
 }  // namespace pfeife

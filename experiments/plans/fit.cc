@@ -94,7 +94,8 @@ class Plans {
     std::vector<EvaluatedCase> evaluated;
     with_places(plain, [&] {
       check_case(of);
-      evaluated.push_back(plan_case(of, inputs_.layers_of(plain), kKeptPlans, threads_));
+      evaluated.push_back(
+          plan_case(of, inputs_.layers_of(plain), plain.plan.rule().compared, threads_));
     });
     simulate_cases(evaluated, threads_);
     evaluated_.emplace(plain.name, std::move(evaluated.front()));

@@ -45,7 +45,7 @@ void calibrate(const CaseInputs& given, EvaluatedCase& plans, const LayersOf& la
   const CaseInputs calibrated{plans.settled.get(), sized ? sized : given.layers, given.cluster};
   const PlanSettings& wishes = plans.config->plan;
   std::swap(plans.planned.front(),
-            plans.planned[select(plans.planned, SelectBy::Estimate, wishes.counts_as_fast())]);
+            plans.planned[select(plans.planned, SelectBy::Estimate, wishes.rule())]);
   plans.planned.resize(1);
   for (std::vector<Evaluation>* evaluations : {&plans.planned, &plans.baselines})
     for (Evaluation& evaluation : *evaluations)

@@ -11,9 +11,6 @@
 
 namespace pfeife {
 
-/// Plans of a search among which the engines choose.
-inline constexpr std::size_t kKeptPlans = 5;
-
 /// The families that the config names, one by one.
 std::vector<std::string> family_list(const PlanSettings& plan, Mode mode);
 

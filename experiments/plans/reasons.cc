@@ -77,9 +77,8 @@ std::vector<PlanChoice> choices_of(const EvaluatedCase& evaluated) {
   if (p95(evaluated.planned.front())) ways.push_back(SelectBy::P95);
   std::vector<PlanChoice> choices;
   for (const SelectBy way : ways) {
-    PlanChoice choice{
-        .by = way,
-        .number = select(evaluated.planned, way, evaluated.config->plan.counts_as_fast())};
+    PlanChoice choice{.by = way,
+                      .number = select(evaluated.planned, way, evaluated.config->plan.rule())};
     const Evaluation& plan = evaluated.planned[choice.number];
     choice.schedule = name_of(plan.plan);
     choice.estimate = step_time(plan.estimated);

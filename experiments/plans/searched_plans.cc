@@ -29,14 +29,15 @@ std::string uncuttable(const Problem& problem, bool reference) {
 }
 
 /// Adds orders that need less, as fast and nearly as fast, to the front.
-void add_leaner_orders(const Problem& problem, double as_fast, std::size_t threads, Pool& pool) {
-  for (const double slower : {as_fast, kNearlyAsFast})
+void add_leaner_orders(const Problem& problem, const PlanRule& rule, std::size_t threads,
+                       Pool& pool) {
+  for (const double slower : {rule.as_fast, kNearlyAsFast})
     pool.add_near(leaner_orders(problem, pool.answer().all, slower, threads));
 }
 
 /// The best plans of a search, and the least full ones of those that count as fast, or nearly; the
 /// fastest first.
-std::vector<Priced> plans_to_compare(const Answer& answer, double as_fast) {
+std::vector<Priced> plans_to_compare(const Answer& answer, const PlanRule& rule) {
   constexpr std::ptrdiff_t kLeastFull = 3;
   std::vector<Priced> plans = answer.plans;
   if (plans.empty()) return plans;
@@ -49,7 +50,7 @@ std::vector<Priced> plans_to_compare(const Answer& answer, double as_fast) {
     for (const Priced& plan : std::ranges::subrange(begin, end))
       if (std::ranges::find(plans, plan) == plans.end()) plans.push_back(plan);
   };
-  add(as_fast, kLeastFull);
+  add(rule.as_fast, kLeastFull);
   add(kNearlyAsFast, 1);
   std::ranges::stable_sort(plans, {}, &Priced::estimate);
   return plans;
@@ -76,11 +77,10 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
   const bool compared = options.keep > 1 && !config.plan.reference;
   if (compared && !plans.answer().plans.empty())
-    add_leaner_orders(settled_problem(settled, plans.answer().recompute),
-                      config.plan.counts_as_fast(), options.threads, plans.pool);
+    add_leaner_orders(settled_problem(settled, plans.answer().recompute), config.plan.rule(),
+                      options.threads, plans.pool);
   const std::vector<Priced> best =
-      compared ? plans_to_compare(plans.answer(), config.plan.counts_as_fast())
-               : plans.answer().plans;
+      compared ? plans_to_compare(plans.answer(), config.plan.rule()) : plans.answer().plans;
   for (const Priced& planned : best)
     plans.planned.push_back(estimated_plan(settled, origin, kPlanned, planned));
   if (!plans.planned.empty()) return settled;

@@ -18,13 +18,14 @@
 namespace pfeife {
 namespace {
 
-constexpr std::size_t kKept = 5;  ///< plans, which are then simulated with all that is asked for
-
 /// Simulates the plans that are asked for, and keeps the traces of the fastest.
 class Simulations {
  public:
   Simulations(const CaseInputs& inputs, const Problem& problem, std::size_t workers)
-      : inputs_(inputs), problem_(problem), workers_(workers) {}
+      : inputs_(inputs),
+        problem_(problem),
+        workers_(workers),
+        most_(inputs.config->plan.rule().compared) {}
 
   std::vector<StepTime> times(std::span<const Priced> plans) {
     std::vector<StepTime> times;
@@ -47,12 +48,12 @@ class Simulations {
   void keep(const Priced& plan, Trace trace) {
     kept_.emplace_back(plan, std::move(trace));
     std::ranges::stable_sort(kept_, {}, [](const auto& kept) { return step_time(kept.second); });
-    if (kept_.size() > kKept) kept_.pop_back();
+    if (kept_.size() > most_) kept_.pop_back();
   }
 
   const CaseInputs& inputs_;
   const Problem& problem_;
-  std::size_t workers_;
+  std::size_t workers_, most_;
   std::vector<std::pair<Priced, Trace>> kept_;
 };
 
@@ -89,18 +90,18 @@ Evaluation& kept_as_planned(const Priced& plan, const CaseInputs& settled,
   return same == planned.end() ? planned.emplace_back(std::move(added)) : *same;
 }
 
-/// The fastest of `timed`, the fastest first, and of all that count as fast, or nearly, the least
-/// full.
+/// The fastest of `timed`, the fastest first, and what the rule takes, or would of those nearly as
+/// fast. They are then simulated with all that is asked for.
 std::vector<Priced> worth_keeping(std::vector<TimedPlan> timed, const Problem& problem,
-                                  double as_fast) {
+                                  const PlanRule& rule) {
   if (timed.empty()) return {};
-  std::vector<TimeAndFullness> figures;
+  std::vector<PlanMerits> figures;
   for (const TimedPlan& plan : timed)
     figures.push_back({plan.time.shared, fullness(plan.peak_memory, problem.memory_limit)});
-  const std::size_t taken = taken_plan(figures, as_fast), near = taken_plan(figures, kNearlyAsFast);
+  const std::size_t taken = taken_plan(figures, rule), near = taken_plan(figures, rule.nearly());
   std::vector<Priced> plans;
   for (std::size_t i = 0; i < timed.size(); ++i)
-    if (i < kKept || i == taken || i == near) plans.push_back(std::move(timed[i]));
+    if (i < rule.compared || i == taken || i == near) plans.push_back(std::move(timed[i]));
   return plans;
 }
 
@@ -146,8 +147,7 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers,
   // the links' bound knows devices' limits, not what goes to hosts
   if (found.links_bind && !sliced && !config.plan.offload && evaluated.answer().bound)
     evaluated.pool.set_links_bound(links_bound(problem, config.simulation, evaluated.answer()));
-  std::vector<Priced> plans =
-      worth_keeping(std::move(found.plans), problem, config.plan.counts_as_fast());
+  std::vector<Priced> plans = worth_keeping(std::move(found.plans), problem, config.plan.rule());
   if (chosen_by(config) == SelectBy::P95)  // by which a baseline may be better than these
     plans.insert(plans.end(), baselines.begin(), baselines.end());
   for (const Priced& plan : plans) {
@@ -162,11 +162,12 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers,
 void choose(EvaluatedCase& evaluated) {
   const Request& config = *evaluated.config;
   const SelectBy by = chosen_by(config);
-  evaluated.chosen = select(evaluated.planned, by, config.plan.counts_as_fast());
+  evaluated.chosen = select(evaluated.planned, by, config.plan.rule());
   for (Evaluation& plan : evaluated.planned) plan.plan.bound = bound_for(evaluated, plan);
   const bool runs = config.measure || !config.measurement.traces.empty();
   if (runs || !config.plan.searched() || config.plan.reference) return;
-  evaluated.less_memory = with_less_memory(evaluated.planned, by, evaluated.chosen);
+  evaluated.less_memory =
+      with_less_memory(evaluated.planned, by, config.plan.rule(), evaluated.chosen);
   if (!evaluated.less_memory) return;
   Evaluation& plan = evaluated.planned[*evaluated.less_memory];
   plan.name = kLessMemory;

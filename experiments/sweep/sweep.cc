@@ -48,8 +48,8 @@ EvaluatedCase plan_and_estimate(const OpenCase& task, Inputs& inputs, std::size_
                                 const std::function<void(double)>& progress,
                                 const std::function<void(const SearchStepDone&)>& after_step) {
   EvaluatedCase evaluated = with_places(*task.config, [&] {
-    return plan_case(task.inputs, inputs.layers_of(*task.config), kKeptPlans, threads, progress,
-                     after_step);
+    return plan_case(task.inputs, inputs.layers_of(*task.config), task.config->plan.rule().compared,
+                     threads, progress, after_step);
   });
   evaluated.digest = task.digest;
   evaluated.work = inputs.work(*task.config, *evaluated.settled);

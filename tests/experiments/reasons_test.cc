@@ -55,7 +55,7 @@ struct Reasons : ::testing::Test {
 
   void choose(SelectBy by) {
     config.select_by = by;
-    evaluated.chosen = select(evaluated.planned, by, 0);
+    evaluated.chosen = select(evaluated.planned, by, {.as_fast = 0});
   }
 
   std::vector<std::pair<std::string, Reason>> lost() const {
@@ -111,11 +111,11 @@ TEST_F(Reasons, AreOfWhatThePlanWasChosenBy) {
 // One plan of three lacks a simulation: estimates are what all have.
 TEST_F(Reasons, PlansAreChosenByWhatAllOfThemHave) {
   evaluated.planned[2].simulated.reset();
-  EXPECT_EQ(select(evaluated.planned, SelectBy::P95, 0), 2u);
+  EXPECT_EQ(select(evaluated.planned, SelectBy::P95, {.as_fast = 0}), 2u);
   evaluated.planned[1].simulated_spread.reset();
   EXPECT_EQ(compared_by(evaluated.planned, SelectBy::P95), SelectBy::Estimate);
-  EXPECT_EQ(select(evaluated.planned, SelectBy::P95, 0), 0u);
-  EXPECT_EQ(select(evaluated.planned, SelectBy::Simulate, 0), 0u);
+  EXPECT_EQ(select(evaluated.planned, SelectBy::P95, {.as_fast = 0}), 0u);
+  EXPECT_EQ(select(evaluated.planned, SelectBy::Simulate, {.as_fast = 0}), 0u);
 }
 
 // The simulator may have chosen another plan of a schedule, or one of a schedule that the search

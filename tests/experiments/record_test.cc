@@ -401,7 +401,7 @@ TEST_F(Record, EveryWayOfChoosingSaysWhatItPicks) {
   planned[1].plan.recomputed.stages = {true, false};
   planned[2].plan.spec.prefetch = {4};
   EvaluatedCase all = evaluated(planned);
-  all.chosen = select(planned, *config.select_by, 0);
+  all.chosen = select(planned, *config.select_by, {.as_fast = 0});
   EXPECT_EQ(all.chosen, 1u);
   const CaseRecord record = record_of(all, config);
   const auto choice = [&](SelectBy by, std::size_t number, const char* schedule, int estimate,
@@ -458,10 +458,11 @@ TEST_F(Record, WhatFitsIsChosenBeforeWhatIsFasterAndTheFirstOfEquals) {
   std::vector<Evaluation> planned{plan("planned", 9), plan("planned", 12), plan("planned", 11),
                                   plan("planned", 11)};
   planned[0].need.allocated[1] = Bytes{19};
-  EXPECT_EQ(select(planned, SelectBy::Estimate, 0), 2u);
-  EXPECT_EQ(select(planned, SelectBy::P95, 0), 2u) << "without any, by the time there is";
+  EXPECT_EQ(select(planned, SelectBy::Estimate, {.as_fast = 0}), 2u);
+  EXPECT_EQ(select(planned, SelectBy::P95, {.as_fast = 0}), 2u)
+      << "without any, by the time there is";
   for (Evaluation& one : planned) one.need.allocated[1] = Bytes{19};
-  EXPECT_EQ(select(planned, SelectBy::Estimate, 0), 0u) << "nothing fits: the fastest";
+  EXPECT_EQ(select(planned, SelectBy::Estimate, {.as_fast = 0}), 0u) << "nothing fits: the fastest";
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "planner/ir/model/profile.h"
 #include "planner/ir/model/recompute.h"
 #include "planner/ir/request/select_by.h"
+#include "planner/ir/request/taken_plan.h"
 #include "planner/ir/schedule/schedule.h"
 
 namespace pfeife {
@@ -64,10 +65,8 @@ struct PlanSettings {
   bool search_devices = false;           ///< which of them runs which rank is to be found
   /// for: only what this framework runs (planner/ir/request/framework.h); "" = anything.
   std::string framework = {};
-  std::optional<Bytes> reserve = {};  ///< of every device's memory; absent = as its kind says
-  /// Plans that take at most this share longer than the fastest count as fast as it; of these the
-  /// one that is least full is taken.
-  double as_fast = 0.001;
+  std::optional<Bytes> reserve = {};    ///< of every device's memory; absent = as its kind says
+  double as_fast = PlanRule{}.as_fast;  ///< as in PlanRule
   /// Share of what is left that stays free; absent = memory_margin() of allocator_settings.h.
   std::optional<double> memory_margin = {};
   /// PyTorch's; none: what is allocated is all that must fit.
@@ -75,8 +74,8 @@ struct PlanSettings {
 
   /// The search finds it: neither plan nor schedule is given.
   bool searched() const { return !file && !schedule; }
-  /// as_fast; reference mode takes the fastest.
-  double counts_as_fast() const { return reference ? 0 : as_fast; }
+  /// Which plan is taken; reference mode takes the fastest.
+  PlanRule rule() const { return {.as_fast = reference ? 0 : as_fast}; }
   friend bool operator==(const PlanSettings&, const PlanSettings&) = default;
 };
 

@@ -34,14 +34,4 @@ struct Priced : Choice {
 /// The largest peak over ranks.
 Bytes largest_peak(const Priced& plan);
 
-/// A plan beside others, of which one is taken.
-struct TimeAndFullness {
-  Nanoseconds time{0};
-  double fullness = 0;
-};
-/// The number of the plan that is taken, speed first: of those that fit (of all, if none does) and
-/// take at most the share `as_fast` longer than the fastest of them, the one that is least full;
-/// of these the fastest, of these the first. At least one plan.
-std::size_t taken_plan(const std::vector<TimeAndFullness>& plans, double as_fast);
-
 }  // namespace pfeife
