@@ -200,7 +200,10 @@ Nanoseconds time_by(const Evaluation& plan, SelectBy by) {
 }
 
 PlanMerits merits_by(const Evaluation& plan, SelectBy by) {
-  return {.time = time_by(plan, by), .fullness = plan.need.fullness()};
+  const bool simulated = by != SelectBy::Estimate && plan.simulated;
+  return {.time = time_by(plan, by),
+          .fullness = plan.need.fullness(),
+          .bubble = bubble(simulated ? *plan.simulated : plan.estimated)};
 }
 
 std::size_t select(std::span<const Evaluation> planned, SelectBy select_by, const PlanRule& rule) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/ir/basics/decimals.h"
 #include "planner/search/price/lack.h"
 
 namespace pfeife {
@@ -17,12 +18,16 @@ Reason beside_chosen(Reason reason, const std::optional<Nanoseconds>& bound, Nan
   return reason;
 }
 
+/// "its bubble of 24.1 %".
+std::string bubble_text(double bubble) { return "its bubble of " + fixed(100 * bubble, 1) + " %"; }
+
 /// The search's other good plans, and the schedules that it rejected, beside the chosen plan.
 std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
   std::vector<LostSchedule> lost;
   const SelectBy by = compared_by(evaluated.planned, chosen_by(*evaluated.config));
   const Evaluation& plan = evaluated.planned[evaluated.chosen];
   const Nanoseconds chosen = time_by(plan, by);
+  const PlanRule rule = evaluated.config->plan.rule();
   // Several plans of a schedule may have been tried.
   std::vector<ScheduleSpec> named{plan.plan.spec};
   const auto is_new = [&](const ScheduleSpec& spec) {
@@ -39,6 +44,8 @@ std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
             std::ranges::max(other.plan.peak_memory) - std::ranges::max(plan.plan.peak_memory);
       }
       reason.by = by;
+      if (const double idle = merits_by(other, by).bubble; !rule.allows(idle))
+        reason = impossible(bubble_text(idle) + " is above plan.max_bubble");
       lost.push_back({name_of(other.plan), other.plan.spec.family, reason, std::nullopt});
     }
   for (const Rejected& rejected : evaluated.answer().rejected)
@@ -49,11 +56,39 @@ std::vector<LostSchedule> lost_schedules(const EvaluatedCase& evaluated) {
   return lost;
 }
 
+/// The plan that would be taken if any bubble were allowed, and how much faster it is.
+std::optional<Alternative> without_bubble_limit(const EvaluatedCase& evaluated) {
+  PlanRule rule = evaluated.config->plan.rule();
+  rule.max_bubble.reset();
+  const SelectBy by = compared_by(evaluated.planned, chosen_by(*evaluated.config));
+  const std::size_t number = select(evaluated.planned, by, rule);
+  if (number == evaluated.chosen) return std::nullopt;
+  const Evaluation &plan = evaluated.planned[number], &chosen = evaluated.planned[evaluated.chosen];
+  const PlanMerits figures = merits_by(plan, by);
+  const Nanoseconds costs = time_by(chosen, by) - figures.time;
+  return Alternative{
+      .choice = "any bubble",
+      .schedule = name_of(plan.plan),
+      .estimate = step_time(plan.estimated),
+      .peak_memory = std::ranges::max(plan.plan.peak_memory),
+      .reason = impossible(to_string(costs) + " (" +
+                           fixed(100 * seconds(costs) / seconds(figures.time), 1) + " %) faster" +
+                           (by == SelectBy::Estimate ? "" : " (" + to_string(by) + ")") + ", but " +
+                           bubble_text(figures.bubble) + " is above plan.max_bubble")};
+}
+
 /// What the case left open, beside the chosen plan.
 std::vector<Alternative> judged_alternatives(const EvaluatedCase& evaluated) {
   std::vector<Alternative> judged = evaluated.answer().alternatives;
   const Evaluation& plan = evaluated.planned[evaluated.chosen];
   if (!plan.possible()) return judged;
+  if (evaluated.config->plan.max_bubble)
+    if (auto faster = without_bubble_limit(evaluated)) {
+      if (judged.empty())
+        judged.push_back({.choice = "a bubble of at most " +
+                                    fixed(100 * *evaluated.config->plan.max_bubble, 1) + " %"});
+      judged.push_back(std::move(*faster));
+    }
   for (Alternative& alternative : judged) {
     if (alternative.reason.why == Why::Chosen) {
       alternative.schedule = name_of(plan.plan);

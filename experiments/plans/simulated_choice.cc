@@ -10,6 +10,7 @@
 #include "experiments/plans/covering_bound.h"
 #include "experiments/plans/message_orders.h"
 #include "experiments/plans/simulated_times.h"
+#include "planner/ir/basics/decimals.h"
 #include "planner/ir/result/result_engine.h"
 #include "planner/schedules/families.h"
 #include "planner/search/bound/link_bound.h"
@@ -159,10 +160,27 @@ void add_simulated_plans(EvaluatedCase& evaluated, std::size_t workers,
                            [](const Evaluation& plan) { return step_time(plan.estimated); });
 }
 
+/// If no plan has an allowed bubble, there is no plan.
+void check_bubble(EvaluatedCase& evaluated, SelectBy by) {
+  const PlanRule rule = evaluated.config->plan.rule();
+  const Evaluation& nearest = evaluated.planned[evaluated.chosen];
+  const double least = merits_by(nearest, compared_by(evaluated.planned, by)).bubble;
+  if (rule.allows(least)) return;
+  Evaluation none =
+      no_plan(nearest.inputs, nearest.origin, kPlanned,
+              "no plan was found whose bubble is at most " + fixed(100 * *rule.max_bubble, 1) +
+                  " % (plan.max_bubble): the least is " + fixed(100 * least, 1) + " %, of " +
+                  name_of(nearest.plan) +
+                  "; raise max_bubble, or take more microbatches or stages_per_rank");
+  evaluated.planned.insert(evaluated.planned.begin(), std::move(none));
+  evaluated.chosen = 0;
+}
+
 void choose(EvaluatedCase& evaluated) {
   const Request& config = *evaluated.config;
   const SelectBy by = chosen_by(config);
   evaluated.chosen = select(evaluated.planned, by, config.plan.rule());
+  if (config.plan.max_bubble && evaluated.planned.front().possible()) check_bubble(evaluated, by);
   for (Evaluation& plan : evaluated.planned) plan.plan.bound = bound_for(evaluated, plan);
   const bool runs = config.measure || !config.measurement.traces.empty();
   if (runs || !config.plan.searched() || config.plan.reference) return;

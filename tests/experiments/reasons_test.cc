@@ -118,6 +118,36 @@ TEST_F(Reasons, PlansAreChosenByWhatAllOfThemHave) {
   EXPECT_EQ(select(evaluated.planned, SelectBy::Simulate, {.as_fast = 0}), 0u);
 }
 
+// Steps of 10, 11 and 12 ms in which 5, 8 and 9 ms are computed: bubbles of 50, 27.3 and 25 %.
+TEST_F(Reasons, ALimitOfTheBubbleCostsWhatTheFastestWouldSave) {
+  const int computed[] = {5, 8, 9};
+  for (std::size_t i = 0; i < 3; ++i) {
+    Trace& trace = evaluated.planned[i].estimated;
+    trace.events[0].kind = TaskKind::Transfer;
+    trace.events.push_back({.kind = TaskKind::Compute, .end = milliseconds{computed[i]}});
+  }
+  config.select_by = SelectBy::Estimate;
+  config.plan.max_bubble = 0.3;
+  evaluated.chosen = select(evaluated.planned, SelectBy::Estimate, config.plan.rule());
+  EXPECT_EQ(evaluated.chosen, 1u);
+  EXPECT_THAT(lost()[0],
+              Pair("looped", Reason{.why = Why::Impossible,
+                                    .words = "its bubble of 50.0 % is above plan.max_bubble"}));
+  EXPECT_THAT(lost()[1], Pair("1f1b", slower(1)));
+  const std::vector<Alternative> limit = recorded_answer(evaluated).alternatives;
+  ASSERT_EQ(limit.size(), 2u);
+  EXPECT_EQ(limit[0].choice, "a bubble of at most 30.0 %");
+  EXPECT_EQ(limit[0].estimate, milliseconds{11});
+  EXPECT_EQ(limit[1].choice, "any bubble");
+  EXPECT_EQ(limit[1].estimate, milliseconds{10});
+  EXPECT_EQ(to_string(limit[1].reason),
+            "1 ms (10.0 %) faster, but its bubble of 50.0 % is above plan.max_bubble");
+  config.plan.max_bubble = 0.6;
+  evaluated.chosen = select(evaluated.planned, SelectBy::Estimate, config.plan.rule());
+  EXPECT_EQ(evaluated.chosen, 0u);
+  EXPECT_TRUE(recorded_answer(evaluated).alternatives.empty()) << "it costs nothing";
+}
+
 // The simulator may have chosen another plan of a schedule, or one of a schedule that the search
 // put aside.
 TEST_F(Reasons, AScheduleIsNamedOnceAndTheChosenOneNever) {

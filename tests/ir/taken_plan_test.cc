@@ -53,6 +53,23 @@ TEST(TakenPlan, NoOtherThatCountsAsFastIsLessFull) {
   }
 }
 
+// 90,000 has too large a bubble; of the others 100,000 is fastest.
+TEST(TakenPlan, NoBubbleIsAboveTheLargestAllowed) {
+  std::vector<PlanMerits> plans{
+      {ns(90'000), 0.2, 0.3}, {ns(100'000), 0.9, 0.25}, {ns(100'100), 0.3, 0.1}};
+  const auto taken = [&](double as_fast, std::optional<double> max_bubble) {
+    return taken_plan(plans, {.as_fast = as_fast, .max_bubble = max_bubble});
+  };
+  EXPECT_EQ(taken(0, {}), 0u);
+  EXPECT_EQ(taken(0, 0.3), 0u);
+  EXPECT_EQ(taken(0, 0.29), 1u);
+  EXPECT_EQ(taken(0.001, 0.29), 2u) << "what counts as fast is said of those that are allowed";
+  EXPECT_EQ(taken(0, 0.1), 2u);
+  EXPECT_EQ(taken(0, 0.05), 2u) << "the nearest";
+  plans[2].fullness = 1.1;
+  EXPECT_EQ(taken(0, 0.05), 1u) << "of those that fit";
+}
+
 TEST(Fullness, IsTheFullestRanksShareOfItsLimit) {
   EXPECT_EQ(fullness({Bytes{3}, Bytes{3}}, {Bytes{4}, Bytes{12}}), 0.75);
   EXPECT_GT(fullness({Bytes{5}}, {Bytes{4}}), 1);

@@ -195,6 +195,10 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
           "plans that take at most this share longer than the fastest count as fast; of these the "
           "one is taken whose fullest device has the most room. 0: the fastest, whatever it "
           "needs"),
+      field("max_bubble", &Wishes::max_bubble, real(0, 1),
+            "share of devices x step without compute that the plan may have at most, of those that "
+            "the engine compares. `--verbose` says what it costs")
+          .by_default("any"),
       field<Wishes>("allocator", &Wishes::allocator, allocator_kind(),
                     "settings of PyTorch's allocator, as PYTORCH_ALLOC_CONF has them: what it "
                     "[reserves](#reserved-memory) must fit. `none`: what is "

@@ -87,7 +87,8 @@ void check_reference(const PlanSettings& plan) {
       {"order", plan.order != usual.order},
       {"cuts_at", plan.cuts_at != usual.cuts_at},
       {"for", !plan.framework.empty()},
-      {"as_fast", plan.as_fast != usual.as_fast}};
+      {"as_fast", plan.as_fast != usual.as_fast},
+      {"max_bubble", plan.max_bubble.has_value()}};
   for (const auto& [key, wished] : wishes)
     if (wished)
       throw RefusedWish(std::string("plan.") + key,
@@ -164,6 +165,8 @@ void check_plan(const PlanSettings& plan) {
   check_offload(plan);
   if (!(plan.as_fast >= 0 && plan.as_fast <= 1))
     refuse("plan.as_fast", "a share from 0 to 1 is needed");
+  if (plan.max_bubble && !(*plan.max_bubble >= 0 && *plan.max_bubble <= 1))
+    refuse("plan.max_bubble", "a share from 0 to 1 is needed");
   if (plan.memory_margin && !(*plan.memory_margin >= 0 && *plan.memory_margin <= 0.9))
     refuse("plan.memory_margin", "a share from 0 to 0.9 is needed");
   if (plan.file && plan.schedule)

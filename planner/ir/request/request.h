@@ -65,8 +65,9 @@ struct PlanSettings {
   bool search_devices = false;           ///< which of them runs which rank is to be found
   /// for: only what this framework runs (planner/ir/request/framework.h); "" = anything.
   std::string framework = {};
-  std::optional<Bytes> reserve = {};    ///< of every device's memory; absent = as its kind says
-  double as_fast = PlanRule{}.as_fast;  ///< as in PlanRule
+  std::optional<Bytes> reserve = {};      ///< of every device's memory; absent = as its kind says
+  double as_fast = PlanRule{}.as_fast;    ///< as in PlanRule
+  std::optional<double> max_bubble = {};  ///< as in PlanRule
   /// Share of what is left that stays free; absent = memory_margin() of allocator_settings.h.
   std::optional<double> memory_margin = {};
   /// PyTorch's; none: what is allocated is all that must fit.
@@ -75,7 +76,11 @@ struct PlanSettings {
   /// The search finds it: neither plan nor schedule is given.
   bool searched() const { return !file && !schedule; }
   /// Which plan is taken; reference mode takes the fastest.
-  PlanRule rule() const { return {.as_fast = reference ? 0 : as_fast}; }
+  PlanRule rule() const {
+    return {.as_fast = reference ? 0 : as_fast,
+            .max_bubble = max_bubble,
+            .compared = max_bubble ? 20 : PlanRule{}.compared};
+  }
   friend bool operator==(const PlanSettings&, const PlanSettings&) = default;
 };
 

@@ -1,6 +1,7 @@
 #include "planner/ir/request/taken_plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 namespace pfeife {
@@ -14,7 +15,16 @@ PlanRule PlanRule::nearly() const {
 std::size_t taken_plan(const std::vector<PlanMerits>& plans, const PlanRule& rule) {
   const auto fits = [](const PlanMerits& plan) { return plan.fullness <= 1; };
   const bool some_fit = std::ranges::any_of(plans, fits);
-  const auto may_be_taken = [&](const PlanMerits& plan) { return fits(plan) || !some_fit; };
+  const auto counts = [&](const PlanMerits& plan) { return fits(plan) || !some_fit; };
+  double bubble = std::numeric_limits<double>::infinity();  // the largest that may be taken
+  if (rule.max_bubble) {
+    for (const PlanMerits& plan : plans)
+      if (counts(plan)) bubble = std::min(bubble, plan.bubble);
+    bubble = std::max(bubble, *rule.max_bubble);
+  }
+  const auto may_be_taken = [&](const PlanMerits& plan) {
+    return counts(plan) && plan.bubble <= bubble;
+  };
   Nanoseconds least = Nanoseconds::max();
   for (const PlanMerits& plan : plans)
     if (may_be_taken(plan)) least = std::min(least, plan.time);
