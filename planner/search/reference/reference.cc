@@ -175,7 +175,7 @@ class ReferenceSearch {
  public:
   explicit ReferenceSearch(const Problem& problem)
       : problem_(problem),
-        model_(problem.layers, problem.cluster, problem.memory_rule),
+        model_(problem.layers, problem.cluster, problem.memory_rule, false, problem.norm),
         pool_(problem.memory_limit) {}
 
   Answer run() {
