@@ -76,11 +76,6 @@ std::vector<std::size_t> stages_per_rank_of(const Request& config,
 /// Slices that are asked for can be made.
 void check_slices(const Request& config, const Layers& layers) {
   if (config.plan.slices.empty()) return;
-  if (config.training.mode == Mode::Forward)
-    throw RefusedWish(
-        "plan.slices",
-        "plan.slices: families that cut sequences are of training steps; leave slices "
-        "out where training.mode is forward");
   const std::vector<std::string> names = family_list(config.plan, config.training.mode);
   if (std::ranges::none_of(names, [](const std::string& n) { return family(n).takes_slices; }))
     throw RefusedWish("plan.slices",

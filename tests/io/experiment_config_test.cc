@@ -303,7 +303,7 @@ TEST_F(ExperimentConfig, EachKindOfMistakeHasOneMessageWithItsPlaceAndARemedy) {
       {"plan: {families: [all, gpipe]}\n", "small.yaml:4:18: plan.families: \"all\" and"},
       {"plan: {cuts: [3, 3]}\n", "small.yaml:4:18: plan.cuts[1]: cuts must increase"},
       {"plan: {search: reference, families: [1f1b]}\n",
-       "small.yaml:4:37: plan: search: reference has its own schedules, cuts and effort"},
+       "small.yaml:4:37: plan.families: reference mode has its own schedules, cuts and effort"},
       {"plan: {schedule: s.csv, cuts: search}\n", "small.yaml:4:31: plan.cuts: a given schedule"},
       {"plan: {file: plam.yaml}\n",
        "small.yaml:4:14: plan.file: there is no file \"plam.yaml\" (paths are relative to the "
@@ -432,7 +432,7 @@ TEST_F(ExperimentConfig, PlansMayOffloadWholeMicrobatchesOfTraining) {
   EXPECT_THAT(error(kSmallest + "plan: {offload: auto, slices: [2]}\n"),
               HasSubstr("plan.offload: only whole microbatches are offloaded"));
   EXPECT_THAT(error(kSmallest + "plan: {offload: auto, search: reference}\n"),
-              HasSubstr("leave plan.offload out"));
+              HasSubstr("leave this or plan.search out"));
   EXPECT_THAT(error(kSmallest + "plan: {offload: maybe}\n"), HasSubstr("none"));
 }
 

@@ -1,12 +1,14 @@
 #include "planner/io/experiment/reference_tables.h"
 
 #include <algorithm>
+#include <span>
 
 #include "planner/io/cluster/cluster_file.h"
 #include "planner/io/experiment/experiment_case.h"
 #include "planner/io/experiment/parallel_config.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/io/plan/plan_files.h"
+#include "planner/ir/request/combinations.h"
 
 namespace pfeife {
 namespace {
@@ -16,6 +18,24 @@ constexpr std::string_view kBegin = "<!-- table ", kBeginEnds = " -->\n", kEnd =
 std::vector<FieldRow> joined(std::vector<FieldRow> first, const std::vector<FieldRow>& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
+}
+
+/// Neighbours with one reason are a row.
+std::string combinations_table() {
+  std::string text = "| key | not beside | why, and what to do |\n|---|---|---|\n";
+  const std::span<const RefusedCombination> all = refused_combinations();
+  for (std::size_t i = 0; i < all.size();) {
+    std::string keys;
+    const std::size_t first = i;
+    const auto is_same = [&](const RefusedCombination& next) {
+      return std::string_view(next.beside) == all[first].beside &&
+             std::string_view(next.reason) == all[first].reason;
+    };
+    for (; i < all.size() && is_same(all[i]); ++i)
+      keys += (keys.empty() ? "`" : ", `") + std::string(all[i].key) + "`";
+    text += "| " + keys + " | " + all[first].beside + " | " + all[first].reason + " |\n";
+  }
+  return text;
 }
 
 }  // namespace
@@ -44,6 +64,7 @@ std::vector<std::pair<std::string, std::string>> reference_tables() {
       {"route", route_fields({}).rows("")}};
   std::vector<std::pair<std::string, std::string>> texts;
   for (const auto& [name, rows] : tables) texts.emplace_back(name, table_text(rows));
+  texts.emplace_back("combinations", combinations_table());
   return texts;
 }
 

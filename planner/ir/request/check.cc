@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/ir/request/combinations.h"
 #include "planner/ir/request/framework.h"
 
 namespace pfeife {
@@ -59,11 +60,6 @@ void check_calibration(const Request& request) {
   if (!request.plan_published) return;
   if (request.calibration.empty())
     refuse("plan_with", "nothing is calibrated; add a calibration, or leave plan_with out");
-  if (!request.plan.searched())
-    refuse("plan_with", "a given plan is not made here; leave plan_with out");
-  if (request.select_by && *request.select_by != SelectBy::Estimate)
-    refuse("plan_with",
-           "a plan made with published figures is chosen by its estimate; leave select_by out");
 }
 
 // The plan and its baselines.
@@ -71,31 +67,6 @@ void check_calibration(const Request& request) {
 constexpr const char* kNothingKept =
     "nothing is kept for a backward where training.mode is forward; leave it out";
 constexpr const char* kNothingRecomputed = "nothing is recomputed; leave it out, or set recompute";
-
-/// Reference mode has its own schedules, cuts and effort.
-void check_reference(const PlanSettings& plan) {
-  const PlanSettings usual;
-  const std::pair<const char*, bool> wishes[] = {
-      {"families", plan.families != usual.families},
-      {"slices", !plan.slices.empty()},
-      {"cuts", plan.cuts != usual.cuts},
-      {"iterations", plan.iterations != usual.iterations},
-      {"recompute", plan.recompute != usual.recompute},
-      {"recompute_except_last", plan.recompute_except_last},
-      {"offload", plan.offload},
-      {"receives", plan.receives != usual.receives},
-      {"order", plan.order != usual.order},
-      {"cuts_at", plan.cuts_at != usual.cuts_at},
-      {"for", !plan.framework.empty()},
-      {"as_fast", plan.as_fast != usual.as_fast},
-      {"max_bubble", plan.max_bubble.has_value()}};
-  for (const auto& [key, wished] : wishes)
-    if (wished)
-      throw RefusedWish(std::string("plan.") + key,
-                        std::string("plan: search: reference has its own schedules, cuts and "
-                                    "effort; leave plan.") +
-                            key + " out");
-}
 
 /// The names, "1f1b or interleaved_1f1b".
 template <class Names>
@@ -131,53 +102,16 @@ void check_framework(const PlanSettings& plan) {
   }
 }
 
-/// Slices are planned by themselves (planner/search/joint/sliced_schedules.h).
-void check_slices(const PlanSettings& plan) {
-  if (plan.slices.empty()) return;
-  if (plan.recompute != Recompute::None && plan.recompute != Recompute::IfNeeded)
-    refuse("plan.slices", "plans with slices recompute nothing, but plan.recompute asks for " +
-                              to_string(plan.recompute) +
-                              "; set it to none or if_needed, or leave slices out");
-  if (!plan.framework.empty())
-    refuse("plan.slices", "no framework takes a plan with slices; leave plan.for or slices out");
-  if (plan.search_devices)
-    refuse("plan.slices",
-           "the order of devices is searched for whole microbatches only; leave plan.devices: "
-           "search or slices out");
-}
-
-void check_offload(const PlanSettings& plan) {
-  if (!plan.offload) return;
-  if (!plan.slices.empty())
-    refuse("plan.offload",
-           "only whole microbatches are offloaded; leave plan.slices or offload out");
-  if (!plan.framework.empty())
-    refuse("plan.offload",
-           "no framework takes a plan that offloads; leave plan.for or offload out");
-  if (!plan.searched())
-    refuse("plan.offload",
-           "a given plan says itself what it offloads, and a given schedule by its rows; leave "
-           "plan.offload out");
-}
-
 void check_plan(const PlanSettings& plan) {
-  check_slices(plan);
-  check_offload(plan);
   if (!(plan.as_fast >= 0 && plan.as_fast <= 1))
     refuse("plan.as_fast", "a share from 0 to 1 is needed");
   if (plan.max_bubble && !(*plan.max_bubble >= 0 && *plan.max_bubble <= 1))
     refuse("plan.max_bubble", "a share from 0 to 1 is needed");
   if (plan.memory_margin && !(*plan.memory_margin >= 0 && *plan.memory_margin <= 0.9))
     refuse("plan.memory_margin", "a share from 0 to 0.9 is needed");
-  if (plan.file && plan.schedule)
-    refuse("plan.schedule", "plan.file has a schedule; leave one of the two out");
   if (plan.schedule && plan.cuts == PlanSettings::Cuts::Search)
     refuse("plan.cuts",
            "a given schedule needs given cuts: a list of cut candidates, or each_layer");
-  if (plan.schedule && plan.search_devices)
-    refuse("plan.devices",
-           "devices are searched together with the schedule; name the device of each rank of a "
-           "given one");
   if (!plan.searched()) return;
   if (plan.families.empty()) refuse("plan.families", "name at least one family, or \"all\"");
   const bool grouped = std::ranges::any_of(
@@ -186,13 +120,9 @@ void check_plan(const PlanSettings& plan) {
     refuse("plan.families", "\"all\" and \"certified\" stand alone");
   if (plan.stages_per_rank.empty())
     refuse("plan.stages_per_rank", "name at least one number of stages a rank");
-  const bool at_blocks = plan.cuts_at == PlanSettings::CutsAt::Blocks;
   check_framework(plan);
   if (plan.recompute_except_last && plan.recompute == Recompute::None)
     refuse("plan.recompute_except_last", kNothingRecomputed);
-  if (at_blocks && plan.order != "captured")
-    refuse("plan.order", "blocks are those of the captured order; leave plan.order out");
-  if (plan.reference) check_reference(plan);
 }
 
 void check_baseline(const BaselineSettings& baseline, const std::string& key) {
@@ -233,28 +163,13 @@ void check_runnable(const Optimizer& optimizer) {
 }
 
 void check_measure(const Request& request) {
-  if (request.measure && !request.measurement.traces.empty())
-    refuse("measurement.traces",
-           "the traces are of a run that has been; leave \"measure\" out of the engines");
   if (!request.measure) return;
-  if (!request.plan.slices.empty())
-    refuse("plan.slices",
-           "\"measure\" among the engines runs the plan, and nothing runs slices yet; leave one of "
-           "the two out");
   const std::string key = "engines.measure";
-  if (request.replicas.count > 1)
-    throw RefusedWish(key,
-                      "\"measure\" runs one pipeline; leave it out, or `parallel` (pfeife-run --dp "
-                      "runs a plan on replicas)");
   if (request.model.format != ModelFormat::Pt2)
     throw RefusedWish(key, "\"measure\" runs the model, and a " + to_string(request.model.format) +
                                " model has only times; name a .pt2 archive, or leave \"measure\" "
                                "out");
   check_runnable(request.training.optimizer);
-  if (request.training.precision == Precision::Tf32)
-    throw RefusedWish("training.precision",
-                      "\"measure\" among the engines needs a precision that processors have: fp32, "
-                      "bf16_amp or fp16_amp, found tf32");
 }
 
 /// Why a family has no place where the model runs forward only; "" = it has one.
@@ -285,9 +200,6 @@ void check_forward(const Request& request) {
         refuse("baselines[" + std::to_string(i) + "]", trains);
     return;
   }
-  if (request.mesh)
-    refuse("training.mode",
-           "the mesh is chosen by training steps; plan a mesh file or another model forward only");
   if (plan.searched())
     for (const std::string& family : plan.families)
       if (const std::string why = refused_forward(family); !why.empty())
@@ -300,22 +212,6 @@ void check_forward(const Request& request) {
       if (request.baselines[i].recompute != Recompute::None)
         refuse(key + ".recompute", kNothingKept);
     }
-  if (plan.recompute != Recompute::IfNeeded && plan.recompute != Recompute::None)
-    refuse("plan.recompute", kNothingKept);
-  if (plan.recompute_except_last) refuse("plan.recompute_except_last", kNothingKept);
-  if (plan.offload) refuse("plan.offload", kNothingKept);
-  if (request.training.clip_norm > 0)
-    refuse("training.clip_norm",
-           "there are no gradients where training.mode is forward; leave it out");
-  if (plan.reference)
-    refuse("plan.search", "reference mode plans training steps; leave it out, or training.mode");
-  if (!plan.framework.empty())
-    refuse("plan.for",
-           "plans for frameworks are of training steps; leave it out, or training.mode");
-  if (request.measure || !request.measurement.traces.empty())
-    throw RefusedWish(
-        "engines.measure",
-        "\"measure\" runs training steps; leave it out, and run the plan with pfeife-run evaluate");
 }
 
 void check_selection(const Request& request) {
@@ -459,11 +355,8 @@ RefusedWish::RefusedWish(std::string key, const std::string& message)
 
 void check(const Request& request) {
   if (request.mesh) check_mesh(request);
-  if (request.replicas.count > 1 && !request.plan.slices.empty())
-    refuse(
-        "plan.slices",
-        "what replicas reduce beside the last backward is known of whole microbatches only; leave "
-        "`parallel` or slices out");
+  for (const RefusedCombination& combination : refused_combinations())
+    if (combination.asked(request)) refuse(combination.key, combination.reason);
   check_model(request);
   check_plan(request.plan);
   check_calibration(request);

@@ -1,0 +1,148 @@
+#include "planner/ir/request/combinations.h"
+
+namespace pfeife {
+namespace {
+
+using Asked = const Request&;
+
+bool sliced(Asked request) { return !request.plan.slices.empty(); }
+bool offloads(Asked request) { return request.plan.offload; }
+bool for_framework(Asked request) { return !request.plan.framework.empty(); }
+bool forward(Asked request) { return request.training.mode == Mode::Forward; }
+bool given(Asked request) { return !request.plan.searched(); }
+bool measured(Asked request) { return request.measure; }
+bool published(Asked request) { return request.plan_published; }
+bool reference(Asked request) { return request.plan.reference && request.plan.searched(); }
+bool at_blocks(Asked request) {
+  return request.plan.cuts_at == PlanSettings::CutsAt::Blocks && request.plan.searched();
+}
+bool order(Asked request) { return request.plan.order != "captured"; }
+bool traced(Asked request) { return !request.measurement.traces.empty(); }
+bool recomputes(Asked request) {
+  return request.plan.recompute != Recompute::None && request.plan.recompute != Recompute::IfNeeded;
+}
+
+/// Whether a key of `plan` is set to something else than what it is without.
+template <auto member>
+bool set(Asked request) {
+  static const PlanSettings usual;
+  return !(request.plan.*member == usual.*member);
+}
+
+template <bool (*a)(Asked), bool (*b)(Asked)>
+bool both(Asked request) {
+  return a(request) && b(request);
+}
+
+constexpr const char* kOwn =
+    "reference mode has its own schedules, cuts and effort; leave this or plan.search out";
+constexpr const char* kKeepsNothing =
+    "nothing is kept for a backward where training.mode is forward; leave it out";
+constexpr const char* kReference = "plan.search: reference";
+constexpr const char* kForward = "training.mode: forward";
+constexpr const char* kMeasure = "\"measure\" among the engines";
+
+using Plan = PlanSettings;
+
+constexpr RefusedCombination kRefused[] = {
+    {"plan.slices", "parallel",
+     "what replicas reduce beside the last backward is known of whole microbatches only; leave "
+     "`parallel` or slices out",
+     [](Asked request) { return sliced(request) && request.replicas.count > 1; }},
+    {"plan.slices", "plan.recompute: full, choose, blocks, attention",
+     "plans with slices recompute nothing; set plan.recompute to none or if_needed, or leave "
+     "slices "
+     "out",
+     both<sliced, recomputes>},
+    {"plan.slices", "plan.for",
+     "no framework takes a plan with slices; leave plan.for or slices out",
+     both<sliced, for_framework>},
+    {"plan.slices", "plan.devices: search",
+     "the order of devices is searched for whole microbatches only; leave plan.devices: search or "
+     "slices out",
+     both<sliced, set<&Plan::search_devices>>},
+    {"plan.offload", "plan.slices",
+     "only whole microbatches are offloaded; leave plan.slices or offload out",
+     both<offloads, sliced>},
+    {"plan.offload", "plan.for",
+     "no framework takes a plan that offloads; leave plan.for or offload out",
+     both<offloads, for_framework>},
+    {"plan.offload", "plan.file, plan.schedule",
+     "a given plan says itself what it offloads, and a given schedule by its rows; leave "
+     "plan.offload out",
+     both<offloads, given>},
+    {"plan.schedule", "plan.file", "plan.file has a schedule; leave one of the two out",
+     [](Asked request) { return request.plan.schedule && request.plan.file; }},
+    {"plan.devices", "plan.schedule",
+     "devices are searched together with the schedule; name the device of each rank of a given one",
+     [](Asked request) { return request.plan.schedule && request.plan.search_devices; }},
+    {"plan.order", "plan.cuts_at: blocks",
+     "blocks are those of the captured order; leave plan.order out", both<order, at_blocks>},
+    {"plan.families", kReference, kOwn, both<reference, set<&Plan::families>>},
+    {"plan.slices", kReference, kOwn, both<reference, sliced>},
+    {"plan.cuts", kReference, kOwn, both<reference, set<&Plan::cuts>>},
+    {"plan.iterations", kReference, kOwn, both<reference, set<&Plan::iterations>>},
+    {"plan.recompute", kReference, kOwn, both<reference, set<&Plan::recompute>>},
+    {"plan.recompute_except_last", kReference, kOwn,
+     both<reference, set<&Plan::recompute_except_last>>},
+    {"plan.offload", kReference, kOwn, both<reference, offloads>},
+    {"plan.receives", kReference, kOwn, both<reference, set<&Plan::receives>>},
+    {"plan.order", kReference, kOwn, both<reference, order>},
+    {"plan.cuts_at", kReference, kOwn, both<reference, set<&Plan::cuts_at>>},
+    {"plan.for", kReference, kOwn, both<reference, for_framework>},
+    {"plan.as_fast", kReference, kOwn, both<reference, set<&Plan::as_fast>>},
+    {"plan.max_bubble", kReference, kOwn, both<reference, set<&Plan::max_bubble>>},
+    {"plan_with", "plan.file, plan.schedule", "a given plan is not made here; leave plan_with out",
+     both<published, given>},
+    {"plan_with", "select_by",
+     "a plan made with published figures is chosen by its estimate; leave select_by out",
+     [](Asked request) {
+       return published(request) &&
+              request.select_by.value_or(SelectBy::Estimate) != SelectBy::Estimate;
+     }},
+    {"training.mode", "a mesh",
+     "the mesh is chosen by training steps; plan a mesh file or another model forward only",
+     [](Asked request) { return forward(request) && request.mesh.has_value(); }},
+    {"plan.recompute", kForward, kKeepsNothing, both<forward, recomputes>},
+    {"plan.recompute_except_last", kForward, kKeepsNothing,
+     both<forward, set<&Plan::recompute_except_last>>},
+    {"plan.offload", kForward, kKeepsNothing, both<forward, offloads>},
+    {"plan.slices", kForward,
+     "families that cut sequences are of training steps; leave slices out where training.mode is "
+     "forward",
+     both<forward, sliced>},
+    {"training.clip_norm", kForward,
+     "there are no gradients where training.mode is forward; leave it out",
+     [](Asked request) { return forward(request) && request.training.clip_norm > 0; }},
+    {"plan.search", kForward, "reference mode plans training steps; leave it out, or training.mode",
+     [](Asked request) { return forward(request) && request.plan.reference; }},
+    {"plan.for", kForward,
+     "plans for frameworks are of training steps; leave it out, or training.mode",
+     both<forward, for_framework>},
+    {"engines.measure", kForward,
+     "\"measure\" and traces are of training steps; leave them out, and run the plan with "
+     "pfeife-run evaluate",
+     [](Asked request) { return forward(request) && (measured(request) || traced(request)); }},
+    {"measurement.traces", kMeasure,
+     "the traces are of a run that has been; leave \"measure\" out of the engines",
+     both<measured, traced>},
+    {"plan.slices", kMeasure,
+     "pfeife-run, which measures, has no slices; leave one of the two out, or run the plan with "
+     "pfeife.Pipeline",
+     both<measured, sliced>},
+    {"engines.measure", "parallel",
+     "\"measure\" runs one pipeline; leave it out, or `parallel` (pfeife-run --dp runs a plan on "
+     "replicas)",
+     [](Asked request) { return measured(request) && request.replicas.count > 1; }},
+    {"training.precision", kMeasure,
+     "\"measure\" needs a precision that processors have: fp32, bf16_amp or fp16_amp, found tf32",
+     [](Asked request) {
+       return measured(request) && request.training.precision == Precision::Tf32;
+     }},
+};
+
+}  // namespace
+
+std::span<const RefusedCombination> refused_combinations() { return kRefused; }
+
+}  // namespace pfeife
