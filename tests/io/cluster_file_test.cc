@@ -66,6 +66,7 @@ class RandomCluster {
         kind.gemm_efficiency[precision] = {
             {{{within(1, 1e9)}, within(1e-5, 1.5)}, {{within(2e9, 1e20)}, within(1e-5, 1.5)}}};
       }
+    if (up_to(1) == 1) kind.attention = {"a kernel", within(1e-5, 1), within(1e-5, 1)};
     if (up_to(1) == 1) kind.kernel_overhead = time(), kind.stage_overhead = time();
     if (up_to(1) == 1) kind.iteration_overhead = time(), kind.compute_factor = within(0.02, 99);
     return kind;
