@@ -1,12 +1,12 @@
 // How long collectives take on a network of two levels: within a host, and between hosts.
 //
-// Within a host, a measured table of two group sizes says what a ring of another size takes: a base
-// and 2 (k - 1) steps, both of the bytes that a step sends (a k-th of the message). Without a
-// table, the port's latency and bandwidth do. Between hosts, a group reduces within each host,
-// among hosts, and spreads the result within each host; the parts of a message flow one after the
-// other, so that the slower level decides, and latencies add up. Among hosts, ring or tree,
-// whichever is faster. Not modelled: contention with other groups beyond each device's share of the
-// NIC.
+// Within a host, a measured table of two group sizes (of each kind; of a gather or a scatter
+// without its own, half of an all-reduce) says what a ring of another size takes: a base and 2 (k -
+// 1) steps, both of the bytes that a step sends (a k-th of the message). Without a table, the
+// port's latency and bandwidth do. Between hosts, a group reduces within each host, among hosts,
+// and spreads the result within each host; the parts of a message flow one after the other, so that
+// the slower level decides, and latencies add up. Among hosts, ring or tree, whichever is faster.
+// Not modelled: contention with other groups beyond each device's share of the NIC.
 #pragma once
 
 #include "planner/ir/machine/mesh.h"

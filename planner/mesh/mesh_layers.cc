@@ -125,9 +125,13 @@ Kind kind_of(bool experts, const MeshLayers& pieces, const MeshRun& run, const N
     if (pieces.of_experts[p] == experts) all += pieces.layers.parameters[p].bytes;
   const std::int64_t bytes =
       all.value / element_size(run.type).value * run.gradient_bytes / run.mesh.size(Axis::Pipeline);
-  if (bytes > 0)
+  const auto time = [&](CollectiveKind collective) {
+    return seconds(collective_time(collective, Bytes{bytes}, kind.group, network));
+  };
+  if (bytes > 0)  // with ZeRO gradients are scattered and parameters are gathered
     kind.per_byte =
-        seconds(collective_time(CollectiveKind::AllReduce, Bytes{bytes}, kind.group, network)) /
+        (run.zero >= 1 ? time(CollectiveKind::ReduceScatter) + time(CollectiveKind::AllGather)
+                       : time(CollectiveKind::AllReduce)) /
         static_cast<double>(bytes);
   if (kind.per_byte > 0)
     kind.share = std::min(1.0, wire_per_byte(kind.group, network) / kind.per_byte);

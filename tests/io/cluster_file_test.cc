@@ -40,8 +40,10 @@ class RandomCluster {
         file.rings = {link};
     if (!file.rings && up_to(3) == 0) file.rings.emplace();
     if (up_to(1) == 1) file.between_hosts = {rate(), time()};
-    for (std::int64_t ranks = 2; ranks <= static_cast<std::int64_t>(devices_); ranks *= 2)
-      file.all_reduce.push_back({ranks, {{Bytes{5}, time()}, {bytes(6), time()}}});
+    for (auto* tables :
+         {&file.all_reduce, &file.all_gather, &file.reduce_scatter, &file.all_to_all})
+      for (std::int64_t ranks = 2; ranks <= static_cast<std::int64_t>(devices_); ranks *= 2)
+        tables->push_back({ranks, {{Bytes{5}, time()}, {bytes(6), time()}}});
     return file;
   }
 
