@@ -114,6 +114,18 @@ double all_to_all(double bytes, const GroupShape& group, const Network& network)
          (group.hosts() > 1 ? std::max(local, far) : local);
 }
 
+/// Groups, each of as many experts, among which are those of one token, on average: all are equally
+/// likely.
+double groups_met(const ExpertRouting& routing, std::int64_t groups) {
+  const auto all = static_cast<double>(routing.experts),
+             elsewhere = all - all / static_cast<double>(groups);
+  double none = 1;  // of the token's experts is in a given group
+  for (std::int64_t chosen = 0; chosen < routing.top_k; ++chosen)
+    none *= std::max(0.0, elsewhere - static_cast<double>(chosen)) /
+            (all - static_cast<double>(chosen));
+  return static_cast<double>(groups) * (1 - none);
+}
+
 }  // namespace
 
 GroupShape group_shape(const Mesh& mesh, const std::vector<Axis>& axes,
@@ -157,6 +169,19 @@ Nanoseconds collective_time(CollectiveKind kind, Bytes bytes, const GroupShape& 
   return nanoseconds_from_seconds(kind == CollectiveKind::AllToAll
                                       ? all_to_all(size, group, network)
                                       : over_levels(kind, size, group, network));
+}
+
+Nanoseconds expert_exchange_time(Bytes copies, const ExpertRouting& routing,
+                                 const GroupShape& group, const Network& network) {
+  if (group.ranks == 1) return Nanoseconds{0};
+  const auto hosts = static_cast<double>(group.hosts()), near = static_cast<double>(group.per_host);
+  const double tokens = static_cast<double>(copies.value) / static_cast<double>(routing.top_k);
+  const double over_ports = tokens * groups_met(routing, group.ranks) * (near - 1) / near,
+               over_nics = tokens * groups_met(routing, group.hosts()) * (hosts - 1) / hosts;
+  double time = over_ports / network.port.value;
+  if (hosts > 1) time = std::max(time, over_nics / std::max(network.nic.value, 1.0));
+  return nanoseconds_from_seconds(time) + network.port_latency +
+         (hosts > 1 ? network.nic_latency : Nanoseconds{0});
 }
 
 Nanoseconds message_time(Bytes bytes, bool same_host, const Network& network) {

