@@ -89,7 +89,7 @@ class Roofline {
     return device_.attention && kernel.sequence > 0 &&
            (kernel.type == DType::BFloat16 || kernel.type == DType::Float16);
   }
-  /// Of the peak, as FLOPs count: twice where a causal mask hides half.
+  /// The part of the peak at which all FLOPs count: twice where a causal mask hides half.
   double attention_fraction(const Kernel& kernel) const {
     const AttentionSpeed& speed = *device_.attention;
     const double share = kernel.pass == Pass::Forward ? speed.forward : speed.backward;

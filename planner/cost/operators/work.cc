@@ -474,7 +474,7 @@ class NodeKernels {
              share);
     kernels_.back().sequence = sequence();
   }
-  /// Of queries that are a part (context parallelism), the side of a square of as many scores.
+  /// The side of a square of as many scores: queries may be a part (context parallelism).
   double sequence() const {
     const auto length = [&](const char* name) {
       return static_cast<double>(extent_from_back(facts_.type(tensor_argument(node_, name)), 2));

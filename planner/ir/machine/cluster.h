@@ -72,7 +72,7 @@ struct DeviceKind {
   std::map<std::string, FlopsPerSecond> peak;  ///< by "fp32", "tf32", "bf16", "fp16"
   std::map<std::string, EfficiencyCurve>
       gemm_efficiency;  ///< likewise; missing = the nearest listed precision's
-  /// Of fused attention in 16 bits; without, a part of what products reach (kAttentionShare).
+  /// Fused attention in 16 bits; without, a part of what products reach (kAttentionShare).
   std::optional<AttentionSpeed> attention = std::nullopt;
   Nanoseconds kernel_overhead{0};     ///< per operator
   Nanoseconds stage_overhead{0};      ///< per F, and per B or I, of a stage
