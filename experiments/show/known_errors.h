@@ -20,15 +20,16 @@ struct KnownError {
   std::string unlike = "";
 };
 
-/// What is known of meshes on such devices: A100 or H100, by their peak in half precision; else of
-/// both. Of models with experts nothing is known.
+/// What is known of meshes of dense models or of models with experts on such devices, by their peak
+/// in half precision: of A100, of H100 and H200, of Blackwell; else of all. Where no run had
+/// experts, of dense models.
 KnownError error_of_meshes(const DeviceKind& kind, bool experts);
 /// What is known of pipelines whose times follow from published figures of the devices, in such a
 /// precision: TF32, or FP16 under autocast, which stands for BF16, too; else of both.
 KnownError error_of_pipelines(Precision precision, DeviceType type);
 
 /// "steps of published meshes of A100 were 6 % shorter to 32 % longer than predicted so (nine
-/// tenths of 76 runs)"; what the runs are not like stands in front.
+/// tenths of 94 runs)"; what the runs are not like stands in front.
 std::string to_string(const KnownError& error);
 
 /// What is known of the error of the cases' times, a sentence; "" if they were measured, calibrated

@@ -29,7 +29,7 @@ GroupShape shape_of(const std::string& axis, const Mesh& mesh, const Network& ne
 }
 
 LayerCollectives collective_times(const Graph& graph, const Node& node, const GroupShape& group,
-                                  const Network& network) {
+                                  const MeshRun& run, const Network& network) {
   using enum CollectiveKind;
   const Bytes in = graph.value(first_tensor(node)).type.bytes(),
               out = graph.value(node.outputs.front()).type.bytes();
@@ -41,7 +41,11 @@ LayerCollectives collective_times(const Graph& graph, const Node& node, const Gr
   if (node.op == "pfeife::all_gather") return {time(AllGather, out), time(ReduceScatter, out)};
   if (node.op == "pfeife::reduce_scatter") return {time(ReduceScatter, in), time(AllGather, in)};
   PFEIFE_CHECK(node.op == "pfeife::all_to_all", node.op);
-  return {time(AllToAll, in), time(AllToAll, in)};
+  const Nanoseconds exchange =
+      run.once_a_host ? expert_exchange_time(in, {run.architecture.experts, run.architecture.top_k},
+                                             group, network)
+                      : time(AllToAll, in);
+  return {exchange, exchange};
 }
 
 /// [value] How long the weight gradients take of the products that read it.
@@ -64,7 +68,7 @@ std::vector<LayerCollectives> add_collectives(Profile& profile, const Graph& gra
     if (axis.empty()) continue;
     if (!shapes.contains(axis)) shapes[axis] = shape_of(axis, run.mesh, network);
     const Node& node = graph.node(n);
-    LayerCollectives times = collective_times(graph, node, shapes[axis], network);
+    LayerCollectives times = collective_times(graph, node, shapes[axis], run, network);
     const bool gathers =
         node.op == "pfeife::all_reduce_gradient" || node.op == "pfeife::all_gather";
     if (run.overlap_input_gradients && axis == "tp" && gathers)
@@ -125,9 +129,13 @@ Kind kind_of(bool experts, const MeshLayers& pieces, const MeshRun& run, const N
     if (pieces.of_experts[p] == experts) all += pieces.layers.parameters[p].bytes;
   const std::int64_t bytes =
       all.value / element_size(run.type).value * run.gradient_bytes / run.mesh.size(Axis::Pipeline);
-  if (bytes > 0)
+  const auto time = [&](CollectiveKind collective) {
+    return seconds(collective_time(collective, Bytes{bytes}, kind.group, network));
+  };
+  if (bytes > 0)  // with ZeRO gradients are scattered and parameters are gathered
     kind.per_byte =
-        seconds(collective_time(CollectiveKind::AllReduce, Bytes{bytes}, kind.group, network)) /
+        (run.zero >= 1 ? time(CollectiveKind::ReduceScatter) + time(CollectiveKind::AllGather)
+                       : time(CollectiveKind::AllReduce)) /
         static_cast<double>(bytes);
   if (kind.per_byte > 0)
     kind.share = std::min(1.0, wire_per_byte(kind.group, network) / kind.per_byte);

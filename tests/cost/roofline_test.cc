@@ -78,6 +78,32 @@ TEST(Roofline, FusedAttentionPassesOverWhatACausalMaskHides) {
   }
 }
 
+// [1, 2, s, 500] in 16 bits: 2 x 2 x 2 x s x s x 500 FLOP, half of them hidden, at 0.5 of 100
+// TFLOP/s forward and 2.5 as many at 0.4 backward; with s 1024 at (1024 / 4096)^0.35 = 0.6156 of
+// that. Another type's kernel is not the named one: 0.9 of the half of 10 TFLOP/s that its products
+// reach.
+TEST(Roofline, FusedAttentionReachesTheShareOfThePeakThatItsKernelHas) {
+  DeviceKind kind = half_bandwidth_device();
+  kind.peak["bf16"] = {1e14};
+  kind.attention = {"Flash", 0.5, 0.4};
+  const auto forward_and_backward = [&](std::int64_t length, DType type) {
+    Start g(dense({1, 2, length, 500}, type));
+    g.call("y", "scaled_dot_product_attention",
+           {{"query", g.x}, {"key", g.x}, {"value", g.x}, {"is_causal", true}},
+           dense({1, 2, length, 500}, type));
+    const NodeProfile cost =
+        roofline_profile(g.build(), kind, {Precision::Fp32, Optimizer::Adam, 1}).nodes[1];
+    return std::pair(1e6 * seconds(cost.forward) - 1, 1e6 * seconds(cost.backward_input) - 1);
+  };
+  const auto [long_forward, long_backward] = forward_and_backward(8192, DType::BFloat16);
+  EXPECT_NEAR(long_forward, 2684.4, 1);  // 1.342e11 FLOP at 50 TFLOP/s
+  EXPECT_NEAR(long_backward, 8388.6, 1);
+  const auto [short_forward, short_backward] = forward_and_backward(1024, DType::BFloat16);
+  EXPECT_NEAR(short_forward, 41.94 / 0.6156, 0.1);
+  EXPECT_NEAR(short_backward, 131.07 / 0.6156, 0.2);
+  EXPECT_NEAR(forward_and_backward(8192, DType::Float32).first, 2.684e11 / 4.5e6, 50);
+}
+
 /// Seconds that a product of `batch` matrices, [rows, inner] by [inner, columns], takes on one
 /// A100-SXM4-40GB in fp16.
 double product_seconds(std::int64_t batch, std::int64_t rows, std::int64_t inner,

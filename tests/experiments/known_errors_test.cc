@@ -27,35 +27,42 @@ DeviceKind with_peak(double flops) {
   return kind;
 }
 
-// Llama 3, table 4 of arXiv 2407.21783: steps of 12.56, ... s, predicted 14.6 to 18.2 % too short.
+// The table of the study's README: H100, with experts, six runs of Megatron-Bridge and Automodel,
+// of which none is left out, from 0.8 % over the measured step to 65.2 % under it; of 94 dense ones
+// of A100 four at either end are.
 TEST(KnownErrors, AreThoseOfTheDevicesOrOfAll) {
-  const KnownError h100 = error_of_meshes(with_peak(990e12), false);
-  EXPECT_EQ(h100.runs, 3U);
-  EXPECT_NEAR(h100.shortest, 1 / (1 - 0.146) - 1, 0.001);
-  EXPECT_NEAR(h100.longest, 1 / (1 - 0.182) - 1, 0.001);
-  EXPECT_EQ(error_of_meshes(with_peak(312e12), false).runs, 76U);
-  EXPECT_EQ(error_of_meshes(with_peak(125e12), false).runs, 79U);
-  EXPECT_EQ(error_of_meshes(DeviceKind{}, false).runs, 79U);
-  // Three runs have no tenths, and 76 have.
+  const KnownError h100 = error_of_meshes(with_peak(990e12), true);
+  EXPECT_EQ(h100.runs, 6U);
+  EXPECT_NEAR(h100.shortest, 1 / 1.008 - 1, 0.001);
+  EXPECT_NEAR(h100.longest, 1 / (1 - 0.652) - 1, 0.01);
+  EXPECT_EQ(error_of_meshes(with_peak(990e12), false).runs, 42U);
+  EXPECT_EQ(error_of_meshes(with_peak(312e12), false).runs, 94U);
+  for (const double peak : {2250e12, 2500e12}) {
+    EXPECT_EQ(error_of_meshes(with_peak(peak), false).runs, 45U);
+    EXPECT_EQ(error_of_meshes(with_peak(peak), true).runs, 28U);
+  }
+  EXPECT_EQ(error_of_meshes(with_peak(125e12), false).runs, 94U + 42U + 45U);
+  EXPECT_EQ(error_of_meshes(DeviceKind{}, true).runs, 6U + 28U);
   EXPECT_EQ(to_string(h100),
-            "steps of published meshes of H100 were 17 % longer to 22 % longer than predicted so "
-            "(all 3 runs)");
+            "steps of published meshes with experts of H100 and H200 were 1 % shorter to 187 % "
+            "longer than predicted so (all 6 runs)");
   EXPECT_THAT(to_string(error_of_meshes(with_peak(312e12), false)),
-              EndsWith("(nine tenths of 76 runs)"));
+              EndsWith("(nine tenths of 94 runs)"));
 }
 
-// The studies' runs are of dense models, on A100 and H100, and of pipelines on GPUs in TF32 and
-// FP16.
+// The studies' runs are of dense models, with experts from H100 on, and of pipelines on GPUs in
+// TF32 and FP16.
 TEST(KnownErrors, SayWhereNoRunWasOfTheKindAskedAbout) {
   const auto begins = [](const KnownError& error) {
     const std::string text = to_string(error);
     return text.substr(0, text.find("steps of published"));
   };
   EXPECT_EQ(begins(error_of_meshes(with_peak(990e12), false)), "");
-  EXPECT_EQ(begins(error_of_meshes(with_peak(990e12), true)),
+  EXPECT_EQ(begins(error_of_meshes(with_peak(990e12), true)), "");
+  EXPECT_EQ(begins(error_of_meshes(with_peak(312e12), true)),
             "no published run with experts was predicted; ");
-  EXPECT_EQ(begins(error_of_meshes(with_peak(2250e12), true)),
-            "no published run with experts on such devices was predicted; ");
+  EXPECT_EQ(begins(error_of_meshes(with_peak(125e12), true)),
+            "no published run on such devices was predicted; ");
   EXPECT_EQ(begins(error_of_pipelines(Precision::Tf32, DeviceType::Gpu)), "");
   EXPECT_EQ(begins(error_of_pipelines(Precision::Bf16Amp, DeviceType::Gpu)),
             "no published run in BF16 was predicted; ");

@@ -40,8 +40,10 @@ class RandomCluster {
         file.rings = {link};
     if (!file.rings && up_to(3) == 0) file.rings.emplace();
     if (up_to(1) == 1) file.between_hosts = {rate(), time()};
-    for (std::int64_t ranks = 2; ranks <= static_cast<std::int64_t>(devices_); ranks *= 2)
-      file.all_reduce.push_back({ranks, {{Bytes{5}, time()}, {bytes(6), time()}}});
+    for (auto* tables :
+         {&file.all_reduce, &file.all_gather, &file.reduce_scatter, &file.all_to_all})
+      for (std::int64_t ranks = 2; ranks <= static_cast<std::int64_t>(devices_); ranks *= 2)
+        tables->push_back({ranks, {{Bytes{5}, time()}, {bytes(6), time()}}});
     return file;
   }
 
@@ -66,6 +68,7 @@ class RandomCluster {
         kind.gemm_efficiency[precision] = {
             {{{within(1, 1e9)}, within(1e-5, 1.5)}, {{within(2e9, 1e20)}, within(1e-5, 1.5)}}};
       }
+    if (up_to(1) == 1) kind.attention = {"a kernel", within(1e-5, 1), within(1e-5, 1)};
     if (up_to(1) == 1) kind.kernel_overhead = time(), kind.stage_overhead = time();
     if (up_to(1) == 1) kind.iteration_overhead = time(), kind.compute_factor = within(0.02, 99);
     return kind;

@@ -26,7 +26,8 @@ TEST(InputGradients, AreReducedBesideWeightGradients) {
   for (const bool sequence_parallel : {false, true})
     for (const double port : {230e9, 10e9}) {
       Network network = read_network(kConfigs / "clusters/a100_sxm4_80gb_hosts.yaml");
-      network.all_reduce.clear(), network.port = {port};
+      network.all_reduce.clear(), network.reduce_scatter.clear(), network.all_gather.clear();
+      network.port = {port};
       MeshRun run = tensor_parallel(sequence_parallel);
       const MeshLayers exposed = rank_layers(run, network);
       run.overlap_input_gradients = true;

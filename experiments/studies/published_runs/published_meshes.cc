@@ -27,13 +27,13 @@ std::string header(const std::string& who) {
   return text;
 }
 
-void study(const std::vector<Source>& sources, const std::filesystem::path& out) {
+void study(const std::filesystem::path& root, const std::filesystem::path& out) {
   std::string csv = "source,run" + header("published") + header("planned") + "\n";
   std::string table =
       "| source | runs | planner slower | published over memory | time of the planner's mesh, mean "
       "| longest | shortest |\n|---|---|---|---|---|---|---|\n";
   const std::size_t threads = std::max(1u, std::thread::hardware_concurrency());
-  for (const Source& source : sources) {
+  for (const Source& source : sources_of(root)) {
     std::size_t slower = 0, over = 0;
     double logs = 0, most = 0, least = 1e9;
     for (const PublishedRun& run : source.runs) {

@@ -3,11 +3,13 @@
 #include <cmath>
 #include <cstdio>
 
+#include "experiments/studies/published_runs/recent_runs.h"
 #include "experiments/studies/published_runs/scatter.h"
 #include "experiments/studies/published_runs/score.h"
 #include "experiments/studies/published_runs/study.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/ir/basics/decimals.h"
+#include "planner/ir/basics/error.h"
 #include "planner/mesh/mesh_price.h"
 
 namespace pfeife::published {
@@ -38,32 +40,60 @@ std::string calibrated(const std::vector<Pair>& pairs) {
               "");
 }
 
-void study(const std::vector<Source>& sources, const std::filesystem::path& out) {
+/// Estimated, of the run as it is or with all recomputed.
+MeshPrice price_of(const PublishedRun& run, const Network& network, bool all_recomputed) {
+  MeshRun asked = run.run;
+  if (all_recomputed) asked.recomputation = Recompute::Full;
+  try {
+    return price_mesh(asked, network);
+  } catch (const ConfigError& error) {
+    throw ConfigError({}, run.source + ", " + run.name + ": " + error.what());
+  }
+}
+
+/// Adds a line of predictions.csv for each run.
+std::vector<Pair> pairs_of(const Source& source, std::string& csv) {
+  std::vector<Pair> pairs;
+  for (const PublishedRun& run : source.runs) {
+    const MeshPrice price = price_of(run, source.network, false);
+    double predicted = seconds(price.plan.estimate);
+    if (run.half_recomputed)
+      predicted = (predicted + seconds(price_of(run, source.network, true).plan.estimate)) / 2;
+    pairs.push_back({predicted, run.measured});
+    Bytes peak;
+    for (const Bytes bytes : price.plan.peak_memory) peak = std::max(peak, bytes);
+    const MeshShares& first = price.shares.front();
+    csv += "\"" + source.name + "\",\"" + run.name + "\"," + source.device + "," +
+           std::to_string(run.run.architecture.experts) + "," + fixed(run.measured, 4) + "," +
+           fixed(predicted, 4) + "," + percent(pairs.back().error()) + "," + gib(peak, 2) + "," +
+           fixed(seconds(first.compute), 4) + "," + fixed(seconds(first.collectives), 4) + "," +
+           fixed(seconds(first.reduction), 4) + "," + fixed(seconds(first.exposed), 4) + "," +
+           fixed(seconds(first.optimizer), 4) + "\n";
+  }
+  return pairs;
+}
+
+void study(const std::filesystem::path& root, const std::filesystem::path& out) {
   std::string csv =
-      "source,run,measured_s,predicted_s,error_percent,peak_gib,reduction_s,exposed_s,optimizer_"
-      "s\n";
-  std::string table =
+      "source,run,device,experts,measured_s,predicted_s,error_percent,peak_gib,compute_s,"
+      "collectives_s,"
+      "reduction_s,exposed_s,optimizer_s\n";
+  const std::string head =
       "| source | runs | mean error % | median | largest | bias | Kendall's tau | Calculon, mean / "
       "largest |\n"
       "|---|---|---|---|---|---|---|---|\n";
+  std::string table = head;
   std::vector<Series> drawn;
-  for (const Source& source : sources) {
-    std::vector<Pair> pairs;
-    for (const PublishedRun& run : source.runs) {
-      const MeshPrice price = price_mesh(run.run, source.network);
-      pairs.push_back({seconds(price.plan.estimate), run.measured});
-      Bytes peak;
-      for (const Bytes bytes : price.plan.peak_memory) peak = std::max(peak, bytes);
-      csv += source.name + ",\"" + run.name + "\"," + fixed(run.measured, 4) + "," +
-             fixed(pairs.back().predicted, 4) + "," + percent(pairs.back().error()) + "," +
-             gib(peak, 2) + "," + fixed(seconds(price.shares.front().reduction), 4) + "," +
-             fixed(seconds(price.shares.front().exposed), 4) + "," +
-             fixed(seconds(price.shares.front().optimizer), 4) + "\n";
-    }
+  for (const Source& source : sources_of(root)) {
+    const std::vector<Pair> pairs = pairs_of(source, csv);
     table += line(source.title, score(pairs), calculon(source.name));
     if (source.name == "vtrain") table += calibrated(pairs);
     drawn.push_back({source.title, pairs});
   }
+  table += "\n" + head;
+  for (const Source& source :
+       read_recent_sources(root / "experiments/studies/published_runs/data", root / "configs"))
+    table += line(source.title, score(pairs_of(source, csv)), "");
   write_file(out / "predictions.csv", csv);
   write_file(out / "published_runs.svg", scatter(drawn));
   std::fputs(table.c_str(), stdout);

@@ -1,10 +1,8 @@
 #include "experiments/studies/published_runs/runs.h"
 
 #include <cmath>
-#include <functional>
 
 #include "planner/io/cluster/network_reader.h"
-#include "planner/io/files/csv_table.h"
 #include "planner/io/files/yaml_document.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/ir/basics/error.h"
@@ -17,27 +15,6 @@ namespace fs = std::filesystem;
 /// Megatron's: pipeline stages are the furthest apart.
 constexpr std::array<Axis, kAxes> kMegatron = {Axis::Tensor, Axis::Context, Axis::Data,
                                                Axis::Pipeline};
-
-class Row {
- public:
-  Row(const CsvTable& table, std::size_t row) : table_(table), row_(row) {}
-  double number(const std::string& column) const {
-    return number_of(table_.at(row_, column), column);
-  }
-  std::int64_t count(const std::string& column) const {
-    return static_cast<std::int64_t>(std::llround(number(column)));
-  }
-  std::string text(const std::string& column) const { return table_.at(row_, column).text; }
-
- private:
-  const CsvTable& table_;
-  std::size_t row_;
-};
-
-void each_row(const fs::path& file, const std::function<void(const Row&)>& read) {
-  const CsvTable table = CsvTable::parse(read_text_file(file));
-  for (std::size_t row = 0; row < table.rows(); ++row) read(Row(table, row));
-}
 
 /// GPT as Megatron writes it; words padded to 51,200.
 Architecture gpt(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
@@ -145,20 +122,39 @@ std::vector<PublishedRun> llama3(const fs::path& data, const Architecture& archi
   return runs;
 }
 
+/// What kernels of their year had: attention as a part of what products reach.
+Network of_its_year(Network network) {
+  network.device.attention.reset();
+  return network;
+}
+
 }  // namespace
+
+double Row::number(const std::string& column) const {
+  return number_of(table_.at(row_, column), column);
+}
+std::int64_t Row::count(const std::string& column) const {
+  return static_cast<std::int64_t>(std::llround(number(column)));
+}
+std::string Row::text(const std::string& column) const { return table_.at(row_, column).text; }
+
+void each_row(const fs::path& file, const std::function<void(const Row&)>& read) {
+  const CsvTable table = CsvTable::parse(read_text_file(file));
+  for (std::size_t row = 0; row < table.rows(); ++row) read(Row(table, row));
+}
 
 std::vector<Source> read_sources(const fs::path& data, const fs::path& configs) {
   const fs::path a100 = configs / "clusters/a100_sxm4_80gb_hosts.yaml";
-  const Network selene = read_network(a100);
+  const Network selene = of_its_year(read_network(a100));
   // 800 Gbit/s a host, of which NCCL reaches the part that the cluster file has.
-  const Network slower =
-      read_network(a100, {YamlDocument::assignment("between_hosts.bandwidth=11.4 GB/s")});
-  const Network h100 = read_network(configs / "clusters/h100_sxm_hosts.yaml");
+  const Network slower = of_its_year(
+      read_network(a100, {YamlDocument::assignment("between_hosts.bandwidth=11.4 GB/s")}));
+  const Network h100 = of_its_year(read_network(configs / "clusters/h100_sxm_hosts.yaml"));
   const Architecture llama = read_architecture(configs / "architectures/llama3_405b.yaml");
-  return {{"korthikanti", "Korthikanti et al. 2023", selene, korthikanti(data)},
-          {"narayanan", "Narayanan et al. 2021", selene, narayanan(data)},
-          {"vtrain", "vTrain, Bang et al. 2024", slower, vtrain(data)},
-          {"llama3", "Llama 3, 2024", h100, llama3(data, llama)}};
+  return {{"korthikanti", "Korthikanti et al. 2023", "a100", selene, korthikanti(data)},
+          {"narayanan", "Narayanan et al. 2021", "a100", selene, narayanan(data)},
+          {"vtrain", "vTrain, Bang et al. 2024", "a100", slower, vtrain(data)},
+          {"llama3", "Llama 3, 2024", "h100", h100, llama3(data, llama)}};
 }
 
 }  // namespace pfeife::published

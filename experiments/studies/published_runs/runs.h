@@ -2,9 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "planner/io/files/csv_table.h"
 #include "planner/ir/machine/mesh_run.h"
 #include "planner/ir/machine/network.h"
 
@@ -15,13 +17,31 @@ struct PublishedRun {
   std::string name;    ///< of the row
   MeshRun run;
   double measured = 0;  ///< seconds a step
+  /// Every second product of a layer is computed again (torchtitan's selective recomputation): the
+  /// mean of nothing and of all.
+  bool half_recomputed = false;
 };
 
 struct Source {
   std::string name, title;
+  std::string device;  ///< "a100", "h100_500w"
   Network network;
   std::vector<PublishedRun> runs;
 };
+
+/// A row of a table of runs. ConfigError if it has no such number.
+class Row {
+ public:
+  Row(const CsvTable& table, std::size_t row) : table_(table), row_(row) {}
+  double number(const std::string& column) const;
+  std::int64_t count(const std::string& column) const;
+  std::string text(const std::string& column) const;
+
+ private:
+  const CsvTable& table_;
+  std::size_t row_;
+};
+void each_row(const std::filesystem::path& file, const std::function<void(const Row&)>& read);
 
 /// Each from its file of `data`, with the cluster files of `configs`. ConfigError.
 std::vector<Source> read_sources(const std::filesystem::path& data,

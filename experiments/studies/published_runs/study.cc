@@ -9,7 +9,7 @@ namespace pfeife::published {
 
 int run_study(
     const char* name, int argc, char** argv,
-    const std::function<void(const std::vector<Source>&, const std::filesystem::path&)>& study) {
+    const std::function<void(const std::filesystem::path&, const std::filesystem::path&)>& study) {
   return run_main(name, [&] {
     if (argc != 3) {
       std::fprintf(stderr, "usage: %s REPOSITORY OUT\n", name);
@@ -17,9 +17,13 @@ int run_study(
     }
     const std::filesystem::path root = argv[1], out = argv[2];
     std::filesystem::create_directories(out);
-    study(read_sources(root / "experiments/studies/published_runs/data", root / "configs"), out);
+    study(root, out);
     return 0;
   });
+}
+
+std::vector<Source> sources_of(const std::filesystem::path& root) {
+  return read_sources(root / "experiments/studies/published_runs/data", root / "configs");
 }
 
 std::string gib(Bytes bytes, int decimals) {

@@ -59,7 +59,9 @@ class Roofline {
     double busy = seconds(kernel.bytes);
     if (kernel.flops.value > 0) {
       const Speed& speed = speed_of(kernel.type);
-      const double fraction = kernel.share * speed.curve->at(kernel.flops);
+      const double fraction = names_attention(kernel)
+                                  ? attention_fraction(kernel)
+                                  : kernel.share * speed.curve->at(kernel.flops);
       const double more = busy - seconds(square_product(kernel.flops, kernel.type));
       busy = seconds_at(kernel.flops, fraction * speed.peak) + std::max(more, 0.0);
     }
@@ -82,6 +84,17 @@ class Roofline {
     bool holds_cast;  ///< the curve
   };
 
+  /// Kernels of fused attention have 16 bits.
+  bool names_attention(const Kernel& kernel) const {
+    return device_.attention && kernel.sequence > 0 &&
+           (kernel.type == DType::BFloat16 || kernel.type == DType::Float16);
+  }
+  /// The part of the peak at which all FLOPs count: twice where a causal mask hides half.
+  double attention_fraction(const Kernel& kernel) const {
+    const AttentionSpeed& speed = *device_.attention;
+    const double share = kernel.pass == Pass::Forward ? speed.forward : speed.backward;
+    return kernel.share / kAttentionShare * speed.at(share, kernel.sequence);
+  }
   Nanoseconds time_of_cast(const Kernel& kernel, const FormatSpeed& speed) const {
     const double element = speed.recipe->element_bytes;
     const double narrower = (2 * element + 2) / 6;  // two cast operands and a 16-bit result, of 6 B

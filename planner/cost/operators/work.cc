@@ -468,9 +468,18 @@ class NodeKernels {
     Bytes operands;
     for (const ValueId v : facts_.distinct_inputs(n_)) operands += operand(v);
     multiply(Pass::Forward, flops, operands + out(), type, 1, share);
-    if (back_)
-      multiply(Pass::BackwardInput, kAttentionBackward * flops, 2 * operands + 2 * out(), type, 1,
-               share);
+    kernels_.back().sequence = sequence();
+    if (!back_) return;
+    multiply(Pass::BackwardInput, kAttentionBackward * flops, 2 * operands + 2 * out(), type, 1,
+             share);
+    kernels_.back().sequence = sequence();
+  }
+  /// The side of a square of as many scores: queries may be a part (context parallelism).
+  double sequence() const {
+    const auto length = [&](const char* name) {
+      return static_cast<double>(extent_from_back(facts_.type(tensor_argument(node_, name)), 2));
+    };
+    return std::sqrt(length("query") * length("key"));
   }
   /// Products and passes over the matrix of scores as separate kernels.
   void list_attention_parts() {

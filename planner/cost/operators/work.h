@@ -31,6 +31,7 @@ struct Kernel {
   std::int64_t times = 1;        ///< launched so often, each with these FLOPs and bytes
   Format format = Format::Wide;  ///< that its operands are cast to
   std::int64_t cast = 0;         ///< elements of the operand that is cast for it
+  double sequence = 0;           ///< of fused attention: sqrt(queries x keys)
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 

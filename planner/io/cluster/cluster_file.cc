@@ -126,19 +126,24 @@ YamlValue times_value(const Times& times) {
   });
 }
 
-FieldList<AllReduceTable> all_reduce_fields(const ClusterFile& file) {
+FieldList<CollectiveTable> collective_fields(const ClusterFile& file) {
   const auto devices = static_cast<std::int64_t>(file.device_count());
-  return {
-      field("ranks", &AllReduceTable::ranks, whole<std::int64_t>(2, devices), "").always().needed(),
-      field("times", &AllReduceTable::times, Kind<Times>{"", read_times, times_value}, "")
-          .needed()};
+  return {field("ranks", &CollectiveTable::ranks, whole<std::int64_t>(2, devices), "")
+              .always()
+              .needed(),
+          field("times", &CollectiveTable::times, Kind<Times>{"", read_times, times_value}, "")
+              .needed()};
 }
 
-AllReduceTable read_table(const YamlNode& node, const ClusterFile& file) {
-  const AllReduceTable table = read_entry(node, all_reduce_fields(file));
-  if (!file.all_reduce.empty() && table.ranks <= file.all_reduce.back().ranks)
-    node.fail("`ranks` must grow from table to table");
-  return table;
+Field<ClusterFile> tables_of(std::string key, std::vector<CollectiveTable> ClusterFile::*member,
+                             std::string about) {
+  const auto read = [member](const YamlNode& node, const ClusterFile& file) {
+    const CollectiveTable table = read_entry(node, collective_fields(file));
+    if (!(file.*member).empty() && table.ranks <= (file.*member).back().ranks)
+      node.fail("`ranks` must grow from table to table");
+    return table;
+  };
+  return entries_of(std::move(key), member, collective_fields, read, "a list", std::move(about));
 }
 
 }  // namespace
@@ -214,9 +219,15 @@ const FieldList<ClusterFile>& cluster_fields() {
                   return file.domain ? yaml_scalar(std::to_string(*file.domain)) : YamlValue{};
                 }}
           .by_default("a host"),
-      entries_of("all_reduce", &Of::all_reduce, all_reduce_fields, read_table, "a list",
-                 "of a mesh: measured times within a host, "
-                 "`[{ranks: 2, times: [[1 MiB, 45 us], ...]}, {ranks: 8, ...}]`")
+      tables_of("all_reduce", &Of::all_reduce,
+                "of a mesh: measured times within a host, "
+                "`[{ranks: 2, times: [[1 MiB, 45 us], ...]}, {ranks: 8, ...}]`")
+          .by_default("none"),
+      tables_of("all_gather", &Of::all_gather, "likewise, by the size of what is gathered")
+          .by_default("half of an all-reduce"),
+      tables_of("reduce_scatter", &Of::reduce_scatter, "likewise, by the size of what is reduced")
+          .by_default("half of an all-reduce"),
+      tables_of("all_to_all", &Of::all_to_all, "likewise, by the size of what a device sends")
           .by_default("none")};
   return fields;
 }

@@ -70,7 +70,7 @@ struct ClusterFile {
   std::optional<std::vector<std::size_t>> rings;  ///< indices into `links`
   std::optional<std::int64_t> domain;             ///< devices
   std::optional<BetweenHosts> between_hosts;
-  std::vector<AllReduceTable> all_reduce;
+  std::vector<CollectiveTable> all_reduce, all_gather, reduce_scatter, all_to_all;
 
   std::size_t device_count() const;
   friend bool operator==(const ClusterFile&, const ClusterFile&) = default;

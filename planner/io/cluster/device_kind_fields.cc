@@ -81,6 +81,14 @@ FieldList<HostLink> host_link_fields() {
       field("shared_by", &HostLink::shared_by, whole<std::int64_t>(1, 1024), "")};
 }
 
+FieldList<AttentionSpeed> attention_fields() {
+  const Kind<double> share{"0 to 1", [](const YamlNode& node) { return read_fraction(node, 1); },
+                           [](double value) { return yaml_scalar(shortest(value)); }};
+  return {field("kernel", &AttentionSpeed::kernel, any_text(), "").always().needed(),
+          field("forward", &AttentionSpeed::forward, share, "").always().needed(),
+          field("backward", &AttentionSpeed::backward, share, "").always().needed()};
+}
+
 /// Zero where it is not given.
 Kind<BytesPerSecond> bandwidth_or_none() {
   Kind<BytesPerSecond> kind = bandwidth();
@@ -123,6 +131,12 @@ const FieldList<DeviceKind>& device_kind_fields() {
           .by_default("`[[2.1 GFLOP, 0.309], [17 GFLOP, 0.626], [137 GFLOP, 0.774], [1100 GFLOP, "
                       "0.744]]`: the mean of five measured curves of A100 and H100 below; the "
                       "report says that it is used"),
+      field(
+          "attention", &Of::attention, map_of(attention_fields()),
+          "of fused attention in 16 bits, the fraction of the peak that its kernel reaches, what a "
+          "causal mask hides left out, from sequences of 4,096 on (below, it falls as "
+          "sequence^0.35): `{kernel: FlashAttention-3, forward: 0.60, backward: 0.52}`")
+          .by_default("0.45 of what a product reaches"),
       field("kernel_overhead", &Of::kernel_overhead, duration(),
             "time per operator besides its work"),
       field("stage_overhead", &Of::stage_overhead, duration(),

@@ -128,6 +128,8 @@ const FieldList<Written>& mesh_file_fields() {
           .always(),
       of_run("gradient_bytes", &MeshRun::gradient_bytes, whole<std::int64_t>(1, 8)),
       of_run("overlap_reductions", &MeshRun::overlap_reductions, flag()),
+      of_part(&Written::mesh,
+              of_part(&MeshFile::run, field("once_a_host", &MeshRun::once_a_host, flag(), ""))),
       of_run("overlap_factor", &MeshRun::overlap_factor, real(1, 4))};
   return fields;
 }

@@ -38,6 +38,9 @@ Network read_network(const std::filesystem::path& file, const Replaced& replaced
   Network network{.name = host.name,
                   .devices_per_host = static_cast<std::int64_t>(host.devices()),
                   .all_reduce = written.all_reduce,
+                  .all_gather = written.all_gather,
+                  .reduce_scatter = written.reduce_scatter,
+                  .all_to_all = written.all_to_all,
                   .notes = host.notes};
   if (std::ranges::adjacent_find(host.kind_of_device, std::not_equal_to{}) !=
       host.kind_of_device.end())
@@ -62,7 +65,10 @@ std::string network_text(const Network& network) {
                    .notes = network.notes,
                    .kinds = {network.device},
                    .devices = {{0, static_cast<std::size_t>(host)}},
-                   .all_reduce = network.all_reduce};
+                   .all_reduce = network.all_reduce,
+                   .all_gather = network.all_gather,
+                   .reduce_scatter = network.reduce_scatter,
+                   .all_to_all = network.all_to_all};
   if (network.devices_per_host > 1) {
     file.links.push_back(device_link("port", network.port, file.device_count()));
     file.routes.push_back({{0}, network.port_latency});

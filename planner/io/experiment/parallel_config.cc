@@ -155,6 +155,11 @@ const FieldList<MeshQuestion>& mesh_fields() {
              "with ZeRO 0 to 2, a layer's gradients are reduced over the replicas beside the last "
              "backward of the layers before it, as DDP does, and of the rank's other stages; "
              "`false`: all of a rank's behind its last backward"),
+      of_run(
+          "dispatch", &MeshRun::once_a_host,
+          word<bool>({{"all_to_all", false}, {"once_a_host", true}}),
+          "with `ep`, what is sent: a copy of a token for each of its experts, or one a host and "
+          "device that has some (DeepEP)"),
       of_run("overlap_factor", &MeshRun::overlap_factor, real(1, 4),
              "what collectives take of the device: [actions side by side](#overlap)")};
   return fields;

@@ -11,6 +11,9 @@ namespace {
 /// Exponent of the efficiency of matrix products smaller than the first measured size.
 constexpr double kSmallProductExponent = 0.35;
 
+/// From here on the share of the peak that fused attention reaches hardly grows.
+constexpr double kLongSequence = 4096;
+
 /// Linear in log(x) between (x0, y0) and (x1, y1).
 double interpolate_log(double x, double x0, double y0, double x1, double y1) {
   return y0 + (y1 - y0) * (std::log(x) - std::log(x0)) / (std::log(x1) - std::log(x0));
@@ -24,6 +27,10 @@ std::vector<DeviceId> distinct(const std::vector<DeviceId>& devices) {
 }
 
 }  // namespace
+
+double AttentionSpeed::at(double share, double sequence) const {
+  return share * std::pow(std::min(1.0, sequence / kLongSequence), kSmallProductExponent);
+}
 
 Nanoseconds DeviceKind::operator_time() const {
   if (compute_factor == 1) return kernel_overhead;

@@ -51,6 +51,15 @@ struct HostLink {
   friend bool operator==(const HostLink&, const HostLink&) = default;
 };
 
+/// Share of its type's peak that a fused attention kernel reaches, FLOPs that a causal mask hides
+/// left out, over sequences of 4,096 and more; below, it falls as products do, by sequence^0.35.
+struct AttentionSpeed {
+  std::string kernel;  ///< its name, for reports
+  double forward = 1, backward = 1;
+  double at(double share, double sequence) const;  ///< `share`: forward or backward
+  friend bool operator==(const AttentionSpeed&, const AttentionSpeed&) = default;
+};
+
 /// Speeds are only for times made by the roofline; who has others may leave them out. They are
 /// those published; compute_factor says how much longer each of the roofline's times is.
 struct DeviceKind {
@@ -62,7 +71,9 @@ struct DeviceKind {
   double memory_efficiency = 0.85;  ///< of memory_bandwidth that element-wise operators reach
   std::map<std::string, FlopsPerSecond> peak;  ///< by "fp32", "tf32", "bf16", "fp16"
   std::map<std::string, EfficiencyCurve>
-      gemm_efficiency;                ///< likewise; missing = the nearest listed precision's
+      gemm_efficiency;  ///< likewise; missing = the nearest listed precision's
+  /// Fused attention in 16 bits; without, a part of what products reach (kAttentionShare).
+  std::optional<AttentionSpeed> attention = std::nullopt;
   Nanoseconds kernel_overhead{0};     ///< per operator
   Nanoseconds stage_overhead{0};      ///< per F, and per B or I, of a stage
   Nanoseconds iteration_overhead{0};  ///< once a step, with the optimizer

@@ -49,6 +49,9 @@ struct MeshRun {
   /// (Megatron-LM); for schedules whose backward is in one part.
   bool overlap_input_gradients = false;
 
+  /// A token crosses once to each host that has experts of it (DeepEP); else once for each expert.
+  bool once_a_host = false;
+
   std::int64_t microbatches() const;  ///< of each pipeline
   friend bool operator==(const MeshRun&, const MeshRun&) = default;
 };

@@ -12,11 +12,12 @@
 
 namespace pfeife {
 
-/// How long an all-reduce among so many devices of a host takes, as measured.
-struct AllReduceTable {
+/// How long a collective among so many devices of a host takes, as measured. Sizes are of the whole
+/// message: what is reduced, gathered or scattered, or what a device sends to all.
+struct CollectiveTable {
   std::int64_t ranks = 2;
   std::vector<std::pair<Bytes, Nanoseconds>> times;  ///< sizes increase
-  friend bool operator==(const AllReduceTable&, const AllReduceTable&) = default;
+  friend bool operator==(const CollectiveTable&, const CollectiveTable&) = default;
 };
 
 struct Network {
@@ -29,8 +30,10 @@ struct Network {
   Nanoseconds port_latency{0};  ///< of one message
   BytesPerSecond nic;           ///< a device's share of its host's way out; 0 = there is none
   Nanoseconds nic_latency{0};   ///< of one message
-  std::vector<AllReduceTable> all_reduce;  ///< within a host; ranks increase; empty = by the port
-  std::vector<std::string> notes;          ///< provenance
+  // Within a host; ranks increase. Empty: half of an all-reduce's time, and that by the port; of
+  // all-to-alls by the port.
+  std::vector<CollectiveTable> all_reduce, all_gather, reduce_scatter, all_to_all;
+  std::vector<std::string> notes;  ///< provenance
   friend bool operator==(const Network&, const Network&) = default;
 };
 
