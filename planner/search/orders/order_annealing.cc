@@ -35,7 +35,7 @@ class OrderAnnealing {
         recompute_(recompute),
         moves_(builder.model(), builder.placement()),
         random_(seed),
-        rules_(order_rules(builder.spec().stages_per_rank)),
+        rules_(order_rules(builder.placement().stages(), builder.spec().ranks)),
         unseen_(builder.spec().ranks) {}
 
   std::unique_ptr<Candidates> run(const Cuts& from, std::size_t tries) {
