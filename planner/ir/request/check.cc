@@ -83,6 +83,7 @@ void check_reference(const PlanSettings& plan) {
       {"recompute", plan.recompute != usual.recompute},
       {"recompute_except_last", plan.recompute_except_last},
       {"offload", plan.offload},
+      {"placement", plan.search_placement},
       {"receives", plan.receives != usual.receives},
       {"order", plan.order != usual.order},
       {"cuts_at", plan.cuts_at != usual.cuts_at},
@@ -159,7 +160,22 @@ void check_offload(const PlanSettings& plan) {
            "plan.offload out");
 }
 
+/// The orders of other families have their stages where they are.
+void check_placement(const PlanSettings& plan) {
+  if (!plan.search_placement) return;
+  if (!plan.searched())
+    refuse("plan.placement",
+           "a given plan or schedule has its stages where they are; leave plan.placement out");
+  if (std::ranges::none_of(plan.families, [](const std::string& name) {
+        return name == "all" || name == "zb_greedy";
+      }))
+    refuse("plan.placement",
+           "only orders that are built for the costs have their stages anywhere; add zb_greedy to "
+           "plan.families, or leave plan.placement out");
+}
+
 void check_plan(const PlanSettings& plan) {
+  check_placement(plan);
   check_slices(plan);
   check_offload(plan);
   if (!(plan.as_fast >= 0 && plan.as_fast <= 1))
@@ -301,6 +317,8 @@ void check_forward(const Request& request) {
     refuse("plan.recompute", kNothingKept);
   if (plan.recompute_except_last) refuse("plan.recompute_except_last", kNothingKept);
   if (plan.offload) refuse("plan.offload", kNothingKept);
+  if (plan.search_placement)
+    refuse("plan.placement", "orders are built for training steps; leave it out, or training.mode");
   if (request.training.clip_norm > 0)
     refuse("training.clip_norm",
            "there are no gradients where training.mode is forward; leave it out");
