@@ -26,14 +26,18 @@ Choice choice_of(const Plan& plan) {
 /// Plans of other cases that fit here, for these layers, devices and schedules.
 std::vector<std::pair<std::string, Priced>> handed_plans(const CaseInputs& inputs,
                                                          const Problem& problem) {
+  const auto is_listed = [&](const ScheduleSpec& spec) {
+    return std::ranges::find(problem.schedules, spec) != problem.schedules.end() ||
+           (inputs.config->plan.search_placement && !spec.rank_of_stage.empty() &&
+            spec.microbatches == problem.schedules.front().microbatches);
+  };
   std::vector<std::pair<std::string, Priced>> found;
   for (const auto& [name, file] : inputs.handed) {
     if (!std::filesystem::exists(file)) continue;  // nothing fits there
     const Plan plan = read_plan(file);
     if (plan.model_digest != problem.layers.digest || plan.linear_order != problem.layers.order ||
         plan.placement.device_of_rank != problem.device_of_rank ||
-        !illegal_because(problem.layers, plan.partition).empty() ||
-        std::ranges::find(problem.schedules, plan.spec) == problem.schedules.end())
+        !illegal_because(problem.layers, plan.partition).empty() || !is_listed(plan.spec))
       continue;
     if (auto priced = fitting(problem, choice_of(plan)))
       found.emplace_back(name, *std::move(priced));

@@ -8,6 +8,7 @@
 #include "planner/search/choices/advice.h"
 #include "planner/search/choices/leaner_orders.h"
 #include "planner/search/choices/offloading.h"
+#include "planner/search/choices/placements.h"
 #include "planner/search/joint/if_needed.h"
 #include "planner/search/search.h"
 
@@ -74,6 +75,9 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
         offloading_plans(settled_problem(settled, plans.answer().recompute), options, search);
     add_offloading_plans(*offloading, plans.pool);
   }
+  if (config.plan.search_placement)
+    plans.pool.add(placed_plans(settled_problem(settled, plans.answer().recompute),
+                                plans.answer().plans, options, search));
   const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
   const bool compared = options.keep > 1 && !config.plan.reference;
   if (compared && !plans.answer().plans.empty())

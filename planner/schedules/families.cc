@@ -73,6 +73,22 @@ static std::optional<Refusal> refuse_size(const ScheduleSpec& spec) {
   return std::nullopt;
 }
 
+/// A placement of the point's own.
+static std::optional<Refusal> refuse_placement(const ScheduleSpec& spec, const Family& known) {
+  if (!known.takes_placement) return Refusal{"its stages are where the family has them", {}, {}};
+  const std::size_t mean = spec.rank_of_stage.size() / spec.ranks;
+  if (mean != spec.stages_per_rank)
+    return Refusal{"its placement has " + std::to_string(mean) + " stages a rank", {}, mean};
+  std::vector<bool> has_stage(spec.ranks, false);
+  for (const RankId rank : spec.rank_of_stage) {
+    if (rank.value < 0 || rank.index() >= spec.ranks)
+      return Refusal{"its placement names rank " + to_string(rank), {}, {}};
+    has_stage[rank.index()] = true;
+  }
+  if (std::ranges::find(has_stage, false) == has_stage.end()) return std::nullopt;
+  return Refusal{"its placement leaves a rank without a stage", {}, {}};
+}
+
 static std::optional<Refusal> refuse_knobs(const ScheduleSpec& spec, const Family& known) {
   if (spec.loop_batch && !known.takes_loop_batch) return Refusal{"it has no loop batch", {}, {}};
   if (spec.loop_batch && (*spec.loop_batch < 1 || *spec.loop_batch > kLargest))
@@ -94,6 +110,8 @@ std::optional<Refusal> refusal(const ScheduleSpec& spec) {
   const Family& known = family(spec.family);
   if (auto refused = refuse_size(spec)) return refused;
   if (auto refused = refuse_knobs(spec, known)) return refused;
+  if (!spec.rank_of_stage.empty())
+    if (auto refused = refuse_placement(spec, known)) return refused;
   return known.refuse(spec);
 }
 
@@ -120,10 +138,14 @@ Schedule compute_only(const Choice& choice) {
   return choice.order ? *choice.order : generate(choice.spec);
 }
 
-Placement placement_for(const ScheduleSpec& spec) { return family(spec.family).placement(spec); }
+Placement placement_for(const ScheduleSpec& spec) {
+  Placement placement = family(spec.family).placement(spec);
+  if (!spec.rank_of_stage.empty()) placement.rank_of_stage = spec.rank_of_stage;
+  return placement;
+}
 
 Placement placement_for(const ScheduleSpec& spec, std::vector<DeviceId> device_of_rank) {
-  return {family(spec.family).placement(spec).rank_of_stage, std::move(device_of_rank)};
+  return {placement_for(spec).rank_of_stage, std::move(device_of_rank)};
 }
 
 namespace {

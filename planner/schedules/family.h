@@ -29,7 +29,8 @@ struct Family {
   Placement (*placement)(const ScheduleSpec&) = nullptr;
   bool takes_loop_batch = false;
   bool takes_prefetch = false;
-  bool takes_slices = false;  ///< may cut the sequence of each microbatch
+  bool takes_slices = false;     ///< may cut the sequence of each microbatch
+  bool takes_placement = false;  ///< its stages may live anywhere: ScheduleSpec::rank_of_stage
   /// Round-robin placement and an order that does not depend on costs: what bounds can be proven
   /// for.
   bool certified = true;

@@ -62,9 +62,9 @@ std::vector<ListRules> all_rules(bool one_stage_a_rank) {
           }
   return rules;
 }
-std::span<const ListRules> grid(std::size_t stages_per_rank) {
+std::span<const ListRules> grid(std::size_t stages, std::size_t ranks) {
   static const std::vector<ListRules> without_depth = all_rules(true), whole = all_rules(false);
-  return stages_per_rank == 1 ? without_depth : whole;
+  return stages == ranks ? without_depth : whole;
 }
 
 bool fits_all(const OrderModel& model, const Order& order) {
@@ -174,8 +174,7 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
   OrderModel model(costs, placement, microbatches, room);
   if (options.span) judge_by_span(model);
   Finder finder(model, options);
-  const std::size_t stages_per_rank = model.stages / model.ranks;
-  const std::span<const ListRules> rules = grid(stages_per_rank);
+  const std::span<const ListRules> rules = grid(model.stages, model.ranks);
   const std::size_t most = std::min(options.rules, kMostActions / model.actions());
   for (const ListRules& list_rules : rules.first(std::clamp<std::size_t>(most, 1, rules.size())))
     if (auto order = list_order(model, list_rules, finder.enough())) finder.add(*std::move(order));
@@ -216,10 +215,12 @@ std::vector<Order> orders_in_closed_form(const Placement& placement, std::size_t
   return orders;
 }
 
-std::size_t order_rules(std::size_t stages_per_rank) { return grid(stages_per_rank).size(); }
+std::size_t order_rules(std::size_t stages, std::size_t ranks) {
+  return grid(stages, ranks).size();
+}
 
 std::optional<Order> order_by_rule(const OrderModel& model, std::size_t rule, std::int64_t enough) {
-  return list_order(model, grid(model.stages / model.ranks)[rule], enough);
+  return list_order(model, grid(model.stages, model.ranks)[rule], enough);
 }
 
 Family zb_greedy() {
@@ -229,6 +230,7 @@ Family zb_greedy() {
           .generate = for_equal_times,
           .placement = round_robin,
           .takes_slices = true,
+          .takes_placement = true,
           .certified = false,
           .built_for_costs = true};
 }

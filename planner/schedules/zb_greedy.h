@@ -37,10 +37,10 @@ std::vector<Order> orders_in_closed_form(const Placement& placement, std::size_t
 /// zero_bubble_order then tries repeated building blocks, too.
 bool wants_blocks(const OrderModel& model, const Placement& placement);
 
-/// The grid's rules for so many stages a rank, and the order that one of them gives: a small part
-/// of what zero_bubble_order tries. Within the room as there; nullopt if it surely takes more than
-/// `enough` (ns).
-std::size_t order_rules(std::size_t stages_per_rank);
+/// The grid's rules for so many stages and ranks, and the order that one of them gives: a small
+/// part of what zero_bubble_order tries. Within the room as there; nullopt if it surely takes more
+/// than `enough` (ns).
+std::size_t order_rules(std::size_t stages, std::size_t ranks);
 std::optional<Order> order_by_rule(const OrderModel& model, std::size_t rule, std::int64_t enough);
 
 }  // namespace pfeife

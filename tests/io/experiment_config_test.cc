@@ -436,6 +436,22 @@ TEST_F(ExperimentConfig, PlansMayOffloadWholeMicrobatchesOfTraining) {
   EXPECT_THAT(error(kSmallest + "plan: {offload: maybe}\n"), HasSubstr("none"));
 }
 
+TEST_F(ExperimentConfig, StagesMayBePlacedWhereOrdersAreBuilt) {
+  const CaseConfig config = read(kSmallest + "plan: {placement: search}\n").cases.at(0);
+  EXPECT_TRUE(config.plan.search_placement);
+  EXPECT_THAT(resolved_text(config), HasSubstr("placement: search"));
+  const CaseConfig usual = read(kSmallest).cases.at(0);
+  EXPECT_FALSE(usual.plan.search_placement);
+  EXPECT_EQ(resolved_text(usual).find("placement"), std::string::npos);
+  EXPECT_THAT(error(kSmallest + "plan: {placement: search, families: [1f1b]}\n"),
+              HasSubstr("add zb_greedy to plan.families"));
+  EXPECT_THAT(error(kSmallest + "plan: {placement: search, search: reference}\n"),
+              HasSubstr("leave plan.placement out"));
+  EXPECT_THAT(error(kSmallest + "training: {mode: forward}\nplan: {placement: search}\n"),
+              HasSubstr("orders are built for training steps"));
+  EXPECT_THAT(error(kSmallest + "plan: {placement: any}\n"), HasSubstr("by_family"));
+}
+
 TEST_F(ExperimentConfig, TheLastMicrobatchMayBeKept) {
   const std::string written =
       "baselines: [{family: gpipe, recompute: full, recompute_except_last: true}, {family: gpipe, "

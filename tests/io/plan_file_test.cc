@@ -107,6 +107,25 @@ TEST_F(PlanFile, KeepsTheSchedulesAndLimitsThatItsBoundCovers) {
   }
 }
 
+TEST_F(PlanFile, KeepsAPlacementOfItsOwn) {
+  Plan plan = example_plan();
+  plan.spec = {.family = "zb_greedy",
+               .ranks = 2,
+               .microbatches = 1,
+               .stages_per_rank = 1,
+               .rank_of_stage = {RankId{1}, RankId{0}}};
+  plan.placement.rank_of_stage = plan.spec.rank_of_stage;
+  plan.schedule = read_schedule("1RECV_F0,1F0,1B0,1SEND_B0\n0F0,0SEND_F0,0RECV_B0,0B0\n", "s");
+  plan.bound->schedules.pop_back();  // those it covers have the placements of their families
+  plan.bound->schedules.front() = {"gpipe", 2, 1, 1, {}, {}};
+  write_plan(folder_, plan);
+  EXPECT_EQ(read_plan(folder_ / "plan.yaml"), plan);
+  EXPECT_EQ(schedule_name(plan.spec), "zb_greedy, ranks=1 0");
+  EXPECT_EQ(plan.spec.stages(), 2u);
+  EXPECT_THAT(error_after("  rank_of_stage: [1, 0]\n  file", "  rank_of_stage: [0, 1]\n  file"),
+              HasSubstr("`placement` has other ranks"));
+}
+
 TEST_F(PlanFile, ReadsBackAsTheSamePlan) {
   EXPECT_EQ(read_plan(folder_ / "plan.yaml"), example_plan());
 }

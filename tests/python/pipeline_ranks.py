@@ -59,7 +59,17 @@ class Captured:
         return [list(part) for part in zip(*(leaf.tensor_split(microbatches) for leaf in leaves))]
 
 
+def placed(ranks, microbatches):
+    """2 D - 1 stages: the first lives on the last rank, the others in turn on all, forwards before backwards."""
+    rows = [[stage for stage in range(2 * ranks - 1) if (stage - 1) % ranks == rank] for rank in range(ranks)]
+    forwards = [[f"{stage}F{m}" for m in range(microbatches) for stage in row] for row in rows]
+    backwards = [[f"{stage}B{m}" for m in range(microbatches) for stage in reversed(row)] for row in rows]
+    return pfeife.Schedule([forward + backward for forward, backward in zip(forwards, backwards)])
+
+
 def schedule_of(family, ranks, microbatches):
+    if family == "placed":
+        return placed(ranks, microbatches)
     stages = 2 if family in ("looped", "interleaved_1f1b", "looped_bfs", "zb1p", "zb_greedy") else None
     return pfeife.schedule(family, ranks=ranks, microbatches=microbatches, stages_per_rank=stages)
 
@@ -200,6 +210,7 @@ def cases(ranks):
         for family in ("1f1b", "zb1p", "zbv", "dualpipev"):
             found[f"{model}-{family}"] = model, dict(family=family)
             found[f"{model}-{family}-full"] = model, dict(family=family, recompute="full")
+    found["skips-placed"] = "skips", dict(family="placed")
     for family in ("1f1b", "zbv") if ranks == 2 else ():
         found[f"recurrent-{family}"] = "recurrent", dict(family=family)
     for family in ("1f1b", "zb1p", "dualpipev"):

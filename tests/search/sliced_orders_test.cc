@@ -191,8 +191,8 @@ TEST(SlicedOrders, ByOneRuleKeepTheirRoomThatHoldsOneMicrobatch) {
     const Placement placement = v == 2 && random() % 2 ? v_shape(d) : round_robin(d * v, d);
     const std::vector<Bytes> room = room_for_one(random, costs, placement);
     const OrderModel model(costs, placement, n, room);
-    const auto order =
-        order_by_rule(model, random() % order_rules(v), std::numeric_limits<std::int64_t>::max());
+    const auto order = order_by_rule(model, random() % order_rules(v, 1),
+                                     std::numeric_limits<std::int64_t>::max());
     ASSERT_TRUE(order && OrderClock(model).run(*order));
     for (std::size_t r = 0; r < d; ++r) EXPECT_LE(most_held(model, *order, r), room[r].value);
   }

@@ -202,7 +202,7 @@ TEST(ZeroBubbleOrder, ByOneRuleKeepsItsRoomAndIsGivenUpOnlyWhereItTakesAboutAsLo
     const std::vector<Bytes> room = random_room(random, costs, placement);
     const OrderModel model(costs, placement, n, room);
     OrderClock clock(model);
-    const std::size_t rule = random() % order_rules(v);
+    const std::size_t rule = random() % order_rules(v, 1);
     const auto whole = order_by_rule(model, rule, std::numeric_limits<std::int64_t>::max());
     ASSERT_TRUE(whole);
     for (std::size_t r = 0; r < d; ++r) EXPECT_LE(most_held(model, *whole, r), room[r].value);

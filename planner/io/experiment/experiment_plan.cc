@@ -211,6 +211,12 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
                     "found](open_choices.md)",
                     read_rank_devices, rank_devices_value, true}
           .by_default("rank r on device r"),
+      field("placement", &Wishes::search_placement,
+            word<bool>({{"by_family", false}, {"search", true}}),
+            "which rank has which stage. `by_family`: round robin, or a V. `search`: "
+            "[any](open_choices.md), and more stages on some ranks than on others, in orders of "
+            "`zb_greedy`, going on from the best "
+            "plans. No bound covers such a plan"),
       given_file("file", &Wishes::file, context,
                  "instead of all these: a `plan.yaml` with its `schedule.csv` beside it, or their "
                  "folder. It says "

@@ -39,6 +39,7 @@ ScheduleSpec read_spec_text(const YamlNode& node, ScheduleSpec spec) {
   spec.family = parts[0];
   spec.stages_per_rank = count(std::string_view(parts[1]).substr(2));
   spec.loop_batch = {}, spec.prefetch = {}, spec.slices = 1, spec.slice_lengths = {};
+  spec.rank_of_stage = {};
   for (std::size_t p = 2; p < parts.size(); ++p) {
     const std::string& knob = parts[p];
     const std::size_t is = knob.find('=') + 1;

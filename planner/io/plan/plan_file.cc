@@ -33,26 +33,27 @@ FieldList<Plan> file_and_digest(std::string Plan::*file, std::string Plan::*dige
           field("digest", digest, any_text(), "").always().needed()};
 }
 
+template <class Id>
+YamlValue ids_value(const std::vector<Id>& ids) {
+  return list_value(ids, [](Id id) { return number(id.value); });
+}
+
+Kind<std::vector<RankId>> rank_list() {
+  return {"",
+          [](const YamlNode& node) {
+            std::vector<RankId> ranks;
+            for (const YamlNode& item : node.items()) ranks.emplace_back(item.as_int(0));
+            return ranks;
+          },
+          ids_value<RankId>};
+}
+
 /// Numbers of devices, each once; of ranks.
 Kind<Placement> placement_map() {
-  const auto ids = [](const auto& values) {
-    return list_value(values, [](auto id) { return number(id.value); });
-  };
   const FieldList<Placement> fields{
-      field("rank_of_stage", &Placement::rank_of_stage,
-            Kind<std::vector<RankId>>{"",
-                                      [](const YamlNode& node) {
-                                        std::vector<RankId> ranks;
-                                        for (const YamlNode& item : node.items())
-                                          ranks.emplace_back(item.as_int(0));
-                                        return ranks;
-                                      },
-                                      ids},
-            "")
-          .always()
-          .needed(),
+      field("rank_of_stage", &Placement::rank_of_stage, rank_list(), "").always().needed(),
       field("device_of_rank", &Placement::device_of_rank,
-            Kind<std::vector<DeviceId>>{"", device_list, ids}, "")
+            Kind<std::vector<DeviceId>>{"", device_list, ids_value<DeviceId>}, "")
           .always()
           .needed()};
   Kind<Placement> map = map_of(fields);
@@ -199,6 +200,8 @@ void check_agreement(const YamlNode& root, const Plan& plan) {
     root.at("schedule")
         .at("stages_per_rank")
         .fail("the placement has " + text(stages / plan.placement.ranks()));
+  if (!plan.spec.rank_of_stage.empty() && plan.spec.rank_of_stage != plan.placement.rank_of_stage)
+    root.at("schedule").at("rank_of_stage").fail("`placement` has other ranks; write its own");
   const std::size_t slices = slice_count(plan.schedule);
   if (slices == 1 && plan.spec.slice_lengths != SliceLengths::Equal)
     root.at("schedule").at("slice_lengths").fail("the schedule has no slices; leave it out");
@@ -244,6 +247,7 @@ FieldList<Plan> schedule_fields(const Beside& beside) {
                         word<SliceLengths>({{"equal_length", SliceLengths::Equal},
                                             {"equal_time", SliceLengths::EqualTime}}),
                         "")),
+          of_spec(field("rank_of_stage", &Spec::rank_of_stage, rank_list(), "")),
           Field<Plan>{"file", "", "", [](const YamlNode&, Plan&) {},
                       [](const Plan&) { return yaml_string("schedule.csv"); }}
               .always()

@@ -1,5 +1,7 @@
 #include "planner/ir/request/combinations.h"
 
+#include <algorithm>
+
 namespace pfeife {
 namespace {
 
@@ -7,6 +9,7 @@ using Asked = const Request&;
 
 bool sliced(Asked request) { return !request.plan.slices.empty(); }
 bool offloads(Asked request) { return request.plan.offload; }
+bool searches_placement(Asked request) { return request.plan.search_placement; }
 bool for_framework(Asked request) { return !request.plan.framework.empty(); }
 bool forward(Asked request) { return request.training.mode == Mode::Forward; }
 bool given(Asked request) { return !request.plan.searched(); }
@@ -71,6 +74,18 @@ constexpr RefusedCombination kRefused[] = {
      "a given plan says itself what it offloads, and a given schedule by its rows; leave "
      "plan.offload out",
      both<offloads, given>},
+    {"plan.placement", "plan.file, plan.schedule",
+     "a given plan or schedule has its stages where they are; leave plan.placement out",
+     both<searches_placement, given>},
+    {"plan.placement", "plan.families without zb_greedy",
+     "only orders that are built for the costs have their stages anywhere; add zb_greedy to "
+     "plan.families, or leave plan.placement out",
+     [](Asked request) {
+       return searches_placement(request) &&
+              std::ranges::none_of(request.plan.families, [](const std::string& name) {
+                return name == "all" || name == "zb_greedy";
+              });
+     }},
     {"plan.schedule", "plan.file", "plan.file has a schedule; leave one of the two out",
      [](Asked request) { return request.plan.schedule && request.plan.file; }},
     {"plan.devices", "plan.schedule",
@@ -86,6 +101,7 @@ constexpr RefusedCombination kRefused[] = {
     {"plan.recompute_except_last", kReference, kOwn,
      both<reference, set<&Plan::recompute_except_last>>},
     {"plan.offload", kReference, kOwn, both<reference, offloads>},
+    {"plan.placement", kReference, kOwn, both<reference, searches_placement>},
     {"plan.receives", kReference, kOwn, both<reference, set<&Plan::receives>>},
     {"plan.order", kReference, kOwn, both<reference, order>},
     {"plan.cuts_at", kReference, kOwn, both<reference, set<&Plan::cuts_at>>},
@@ -111,6 +127,9 @@ constexpr RefusedCombination kRefused[] = {
      "families that cut sequences are of training steps; leave slices out where training.mode is "
      "forward",
      both<forward, sliced>},
+    {"plan.placement", kForward,
+     "orders are built for training steps; leave it out, or training.mode",
+     both<forward, searches_placement>},
     {"training.clip_norm", kForward,
      "there are no gradients where training.mode is forward; leave it out",
      [](Asked request) { return forward(request) && request.training.clip_norm > 0; }},

@@ -63,6 +63,8 @@ struct PlanSettings {
   std::string order = "captured";        ///< of an archive's nodes; "search" = is to be found
   std::vector<DeviceId> devices = {};    ///< [rank]; empty = rank r on device r
   bool search_devices = false;           ///< which of them runs which rank is to be found
+  /// Stages may live on other ranks than a family has them, in orders that are built for the costs.
+  bool search_placement = false;
   /// for: only what this framework runs (planner/ir/request/framework.h); "" = anything.
   std::string framework = {};
   std::optional<Bytes> reserve = {};      ///< of every device's memory; absent = as its kind says

@@ -1,6 +1,7 @@
 #include "planner/ir/schedule/schedule.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace pfeife {
 
@@ -154,10 +155,11 @@ std::string knobs(const ScheduleSpec& spec) {
   if (spec.slices > 1)
     text += (text.empty() ? "slices=" : ", slices=") + std::to_string(spec.slices);
   if (spec.slices > 1 && spec.slice_lengths == SliceLengths::EqualTime) text += " of equal time";
-  if (spec.prefetch.empty()) return text;
-  text += text.empty() ? "prefetch=" : ", prefetch=";
-  for (std::size_t r = 0; r < spec.prefetch.size(); ++r)
-    text += (r ? "," : "") + std::to_string(spec.prefetch[r]);
+  const char* before = text.empty() ? "prefetch=" : ", prefetch=";
+  for (const std::size_t early : spec.prefetch)
+    text += std::exchange(before, ",") + std::to_string(early);
+  before = text.empty() ? "ranks=" : ", ranks=";
+  for (const RankId rank : spec.rank_of_stage) text += std::exchange(before, " ") + to_string(rank);
   return text;
 }
 

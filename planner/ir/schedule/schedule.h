@@ -124,11 +124,16 @@ struct ScheduleSpec {
       prefetch;            ///< extra early forwards: empty = 0, one = scalar, else one a rank
   std::size_t slices = 1;  ///< S, pieces of each microbatch's sequence (Family::takes_slices)
   SliceLengths slice_lengths = SliceLengths::Equal;
+  /// Where each stage lives (Family::takes_placement); empty = where the family has them. V is then
+  /// the mean, rounded down.
+  std::vector<RankId> rank_of_stage = {};
 
-  std::size_t stages() const { return ranks * stages_per_rank; }
+  std::size_t stages() const {
+    return rank_of_stage.empty() ? ranks * stages_per_rank : rank_of_stage.size();
+  }
   friend auto operator<=>(const ScheduleSpec&, const ScheduleSpec&) = default;
 };
-/// "loop_batch=8, prefetch=3": what is chosen besides the stages a rank.
+/// "loop_batch=8, prefetch=3", "ranks=0 1 2 1": what is chosen besides the stages a rank.
 std::string knobs(const ScheduleSpec& spec);
 
 /// What a schedule is called: "looped, V=2, loop_batch=8, prefetch=3"; a single stage a rank is not

@@ -387,7 +387,7 @@ void BuiltSearch::begin_anew(const OrderBuilder& builder, std::size_t effort, st
 /// No order needs less memory than one microbatch after the other.
 void BuiltSearch::try_one_by_one(const OrderBuilder& builder, std::size_t effort,
                                  std::uint64_t seed) {
-  if (tried_one_by_one_) return;
+  if (tried_one_by_one_ || !result_.spec.rank_of_stage.empty()) return;  // no family has it
   tried_one_by_one_ = true;
   const OneMicrobatch single_microbatch = one_microbatch(problem_, result_.spec, search_);
   result_.nothing_fits = single_microbatch.nothing_fits;

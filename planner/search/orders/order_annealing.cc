@@ -35,7 +35,7 @@ class OrderAnnealing {
         recompute_(recompute),
         moves_(builder.model(), builder.placement()),
         random_(seed),
-        rules_(order_rules(builder.spec().stages_per_rank)),
+        rules_(order_rules(builder.placement().stages(), builder.spec().ranks)),
         unseen_(builder.spec().ranks) {}
 
   std::unique_ptr<Candidates> run(const Cuts& from, std::size_t tries) {
@@ -74,28 +74,8 @@ class OrderAnnealing {
   }
   /// The best of these rules for the cuts; those worth more than `limit` are left out.
   void weigh(Ordered& at, std::span<const std::size_t> rules, double limit) const {
-    const OrderModel model = model_of(at.cuts);
-    OrderClock clock(model);
-    at.score = kInfinite;
-    for (const std::size_t rule : rules) {
-      const double enough = std::min(limit, at.score);
-      const bool any = enough >= kTooFull;
-      const auto order =
-          order_by_rule(model, rule, any ? kNever : static_cast<std::int64_t>(kLate * enough));
-      if (!order) continue;
-      double score = 0;
-      for (std::size_t r = 0; r < model.ranks; ++r)
-        score += static_cast<double>(
-            std::max<std::int64_t>(0, most_held(model, *order, r) - model.room[r]));
-      if (score > 0) {
-        score += kTooFull;
-      } else {
-        const auto time = clock.run(*order, any ? kNever : static_cast<std::int64_t>(enough));
-        if (!time) continue;
-        score = static_cast<double>(*time);
-      }
-      if (score < at.score) at.score = score, at.rule = rule;
-    }
+    const RuledOrder best = best_rule(model_of(at.cuts), rules, limit);
+    at.rule = best.rule, at.score = best.score;
   }
   /// Judges in full, and learns what of the memory is not seen here.
   bool keep(const Ordered& at) {
@@ -124,6 +104,31 @@ class OrderAnnealing {
 };
 
 }  // namespace
+
+RuledOrder best_rule(const OrderModel& model, std::span<const std::size_t> rules, double limit) {
+  OrderClock clock(model);
+  RuledOrder best{rules.front(), kInfinite};
+  for (const std::size_t rule : rules) {
+    const double enough = std::min(limit, best.score);
+    const bool any = enough >= kTooFull;
+    const auto order =
+        order_by_rule(model, rule, any ? kNever : static_cast<std::int64_t>(kLate * enough));
+    if (!order) continue;
+    double score = 0;
+    for (std::size_t r = 0; r < model.ranks; ++r)
+      score += static_cast<double>(
+          std::max<std::int64_t>(0, most_held(model, *order, r) - model.room[r]));
+    if (score > 0) {
+      score += kTooFull;
+    } else {
+      const auto time = clock.run(*order, any ? kNever : static_cast<std::int64_t>(enough));
+      if (!time) continue;
+      score = static_cast<double>(*time);
+    }
+    if (score < best.score) best = {rule, score};
+  }
+  return best;
+}
 
 std::unique_ptr<Candidates> anneal_orders(const OrderBuilder& builder, const Cuts& from,
                                           const std::vector<bool>& recompute, std::size_t tries,
