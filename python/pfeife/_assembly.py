@@ -13,7 +13,6 @@ import torch
 from torch import nn
 
 from ._core import ConfigError
-from ._executor import Action, actions, slices
 from ._operators import Moment
 from ._slices import Slices
 from ._stages import Program, Stage
@@ -26,12 +25,12 @@ class Assembly:
     """
 
     def __init__(self, plan: Any, capture: Any, module: Any = None, slice_lengths: Sequence[int] | None = None):
-        self.plan, cells = plan, plan.schedule.cells
+        self.plan = plan
         # An order in which transfers that hold their rank never wait in a circle.
         if wrong := plan.violations(plan.schedule):
             raise ConfigError(f"the schedule cannot run where transfers hold their rank; lower it again:\n{wrong}")
-        self.pieces = slices(cells)
-        self.rows = [actions(row, self.pieces) for row in cells]
+        self.pieces, rows = plan.schedule._actions()
+        self.rows = [[action for cell in row for action in cell] for row in rows]
         self.trains = any(action.kind in "BIW" for row in self.rows for action in row)
         self.microbatches = (1 + max(action.microbatch for row in self.rows for action in row)) // self.pieces
         self._planned = plan.stages

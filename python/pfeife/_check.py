@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ._core import ConfigError
 from ._operators import Moment, draw_count, takes_random_numbers
+from ._schedule import Schedule
 from ._stages import Program
 from ._trace import _NUMBERS
 
@@ -180,13 +181,12 @@ class Measured:
         computing = events[events.kind == "compute"]
         self.bubble = 1 - int((computing.end - computing.start).sum()) / (ranks * span)
 
-    def of_cells(self, row: Sequence[str], rank: int, begin: int) -> list[dict[str, Any]]:
+    def of_cells(self, schedule: Schedule, rank: int, begin: int) -> list[dict[str, Any]]:
         """The events of a rank's row, overlapped ones as one. begin: ns, of the step."""
-        own = {one["action"]: one for one in self.events[self.events["rank"] == rank]}
+        own = {event["action"]: event for event in self.events[self.events["rank"] == rank]}
         found = []
-        for cell in row:
-            parts = cell[1 : cell.index(")")].split(";") if cell.startswith("(") else [cell]
-            names = [name for name in parts if name in own]
+        for cell, actions in zip(schedule.cells[rank], schedule._actions()[1][rank]):
+            names = [action.text for action in actions if action.text in own]
             if names:
                 starts, ends = ([int(own[name][which]) + begin for name in names] for which in ("start", "end"))
                 times = dict(posted=min(starts), start=min(starts), end=max(ends), launch=0)
@@ -234,7 +234,7 @@ def trace(pipe: Any, args: Any, kwargs: Any) -> Measured:
         return one - zero if device is None else int(zero.elapsed_time(one) * 1e6)
 
     rows = [
-        (str(action), pipe.rank, action.stage, action.microbatch, since(turn), since(began), since(ended))
+        (action.text, pipe.rank, action.stage, action.microbatch, since(turn), since(began), since(ended))
         for action, turn, began, ended in executor.measured
         if action.kind in KINDS
     ]

@@ -7,7 +7,6 @@ Values between two stages of a rank are handed over. Not here: what a stage is (
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,44 +17,9 @@ from ._core import ConfigError
 from ._host import Host, Saved
 from ._messages import Arriving, Form, Messages, form_of
 from ._operators import Moment, let_go
+from ._schedule import Action
 from ._slices import Slices
 from ._stages import Stage
-
-CELL = re.compile(r"(\d+)([A-Z_]+?)(\d*)(?:\.(\d+))?(?:[<>](\d+))?")
-NOT_EXECUTED = {"UNSHARD", "RESHARD", "REDUCE_GRAD", "REDUCE_NORM", "OPTIMIZER_STEP"}
-
-
-class Action(NamedTuple):
-    kind: str  # F B I W, SEND_F RECV_F SEND_B RECV_B, OFFLOAD RELOAD
-    stage: int
-    microbatch: int  # with slices of the sequence: of all slices of all microbatches
-    other: int  # the stage at the other end of a transfer
-
-    def __str__(self) -> str:
-        return f"{self.stage}{self.kind}{self.microbatch}"
-
-
-def slices(rows: Sequence[Sequence[str]]) -> int:
-    """Into how many the rows cut the sequence of each microbatch."""
-    return 1 + max((int(one) for row in rows for cell in row for one in re.findall(r"\.(\d+)", cell)), default=0)
-
-
-def actions(row: Sequence[str], slices: int = 1) -> list[Action]:
-    """What a row executes: overlapped cells one after the other, transfers over stages as any others."""
-    found = []
-    for cell in row:
-        for text in cell[1 : cell.index(")")].split(";") if cell.startswith("(") else [cell]:
-            parsed = CELL.fullmatch(text)
-            if parsed is None and text:
-                raise ConfigError(f"the cell {text!r} of the schedule is none that a pipeline executes")
-            stage, kind, microbatch, piece, other = parsed.groups() if parsed else ("", "", "", "", "")
-            kind = kind.removeprefix("SKIP_")
-            if not kind or kind in NOT_EXECUTED:
-                continue
-            step = {"SEND_F": 1, "RECV_F": -1, "SEND_B": -1, "RECV_B": 1}.get(kind, 0)
-            number = int(microbatch) * slices + int(piece or 0)
-            found.append(Action(kind, int(stage), number, int(other) if other else int(stage) + step))
-    return found
 
 
 def needs_gradient(value: Any) -> bool:
@@ -159,30 +123,30 @@ class Executor:
     # gradient; the value itself if it is no tensor; None where there is no gradient. Strides stay those of the first.
 
     def _send(self, action: Action, box: dict[tuple[int, int, int], Any]) -> None:
-        to = self._rank_of[action.other]
-        parts = box.pop((action.stage, action.other, action.microbatch))
+        to = self._rank_of[action.peer]
+        parts = box.pop((action.stage, action.peer, action.microbatch))
         forms = [Told(form_of(one), one.requires_grad) if isinstance(one, torch.Tensor) else one for one in parts]
-        route = (action.kind[-1], action.stage, action.other, self.alike[action.microbatch])
+        route = (action.kind[-1], action.stage, action.peer, self.alike[action.microbatch])
         known = self._forms.get(("sent", route))
         if known is None:
             known = self._forms["sent", route] = forms
             self._messages.tell(route, forms, to)
         elif len(known) != len(forms) or not all(map(alike, known, forms)):
             raise ConfigError(
-                f"what stage {action.stage} sends to stage {action.other} was {known} and is {forms}: what needs a "
+                f"what stage {action.stage} sends to stage {action.peer} was {known} and is {forms}: what needs a "
                 "gradient stays as it was in the first step; make a new Pipeline after a change"
             )
         tensors = [one for one in parts if isinstance(one, torch.Tensor)]
         self._messages.send(route[:3], tensors, to, [one.form for one in known if isinstance(one, Told)])
 
     def _receive(self, action: Action, box: dict[tuple[int, int, int], Any]) -> None:
-        source = self._rank_of[action.other]
-        route = (action.kind[-1], action.other, action.stage, self.alike[action.microbatch])
+        source = self._rank_of[action.peer]
+        route = (action.kind[-1], action.peer, action.stage, self.alike[action.microbatch])
         forms = self._forms.get(("received", route))
         if forms is None:
             forms = self._forms["received", route] = self._messages.hear(source)
         arriving = self._messages.receive([one.form for one in forms if isinstance(one, Told)], source)
-        box[action.other, action.stage, action.microbatch] = forms, arriving
+        box[action.peer, action.stage, action.microbatch] = forms, arriving
 
     def _send_values(self, action: Action) -> None:
         self._send(action, self._values)

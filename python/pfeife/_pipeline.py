@@ -19,12 +19,13 @@ from ._agreement import Batches, Photographed
 from ._assembly import Assembly
 from ._check import Checked, Measured, check, trace
 from ._core import ConfigError, RuntimeFault
-from ._executor import Action, Executor
+from ._executor import Executor
 from ._messages import Arriving, Messages
 from ._operators import Moment
 from ._plan import autocast_type
 from ._pulse import Pulse
 from ._same_graph import adopted, facts_of
+from ._schedule import Action
 
 BUCKET_BYTES = 25 << 20
 

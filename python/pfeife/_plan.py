@@ -230,11 +230,11 @@ class Plan:
                 steps = measured if isinstance(measured, (list, tuple)) else [measured]
                 # A file a rank: each has a clock of its own.
                 traces = [str(folder / f"rank{rank}.json") for rank in range(simulated.ranks)]
-                cells = self.schedule.cells
+                schedule = self.schedule
                 for rank, file in enumerate(traces):
                     begin, events = 0, []
                     for step in steps:
-                        events += step.of_cells(cells[rank], rank, begin)
+                        events += step.of_cells(schedule, rank, begin)
                         begin += int(1e6 * step.step) + 1
                     write_chrome_trace(Path(file), "measured", events)
             program = Path(__file__).with_name("pfeife-exp")
@@ -487,7 +487,7 @@ def _without(found: Plan, model: Any, cluster: Any, request: Mapping[str, Any]) 
     if families in ("all", ["all"], "certified", ["certified"]):
         families = list(dict.fromkeys(one["family"] for one in Pricer(model, cluster, **request).schedules))
     families = [families] if isinstance(families, str) else list(families)
-    splits = any("I" in cell for row in found.schedule.cells for cell in row)
+    splits = any(action.kind == "I" for row in found.schedule._actions()[1] for cell in row for action in cell)
     if found.slice_ends and not splits:
         whole = [one for one in families if one not in ("seq1f1b", "terapipe", "slimpipe")]
         return {**asked, "slices": None, "families": whole} if whole else None, "slices"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Union
+from typing import NamedTuple, Union
 
 from . import _core
 from ._trace import Trace
@@ -19,6 +19,19 @@ def _costs(costs: dict[str, Times]) -> str:
         return ":".join(format(float(one), ".15g") for one in values)
 
     return ",".join(f"{key}={text(value)}" for key, value in costs.items())
+
+
+class Action(NamedTuple):
+    """What a row does with a microbatch: computations, transfers and copies to the host."""
+
+    kind: str  # F B I W, SEND_F RECV_F SEND_B RECV_B, OFFLOAD RELOAD
+    stage: int
+    microbatch: int  # with slices of the sequence: the number among those of all microbatches
+    peer: int  # the stage at the other end of a transfer; else the stage itself
+    text: str  # as in a cell: "3F2.1"
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class Schedule:
@@ -43,6 +56,11 @@ class Schedule:
         return _csv(_core.parse(_csv(self.cells)))
 
     _text_for_config = text
+
+    def _actions(self) -> tuple[int, list[list[list[Action]]]]:
+        """Slices of each microbatch, and [rank][position] the actions of the cell, overlapped ones in their order."""
+        slices, rows = _core.actions(_csv(self.cells))
+        return slices, [[[Action(*values) for values in cell] for cell in row] for row in rows]
 
     def violations(self, queues: str = "none", blocking: bool = False) -> str:
         """What is wrong with it, with the grid around the first mistake; "" if nothing is.

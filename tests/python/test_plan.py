@@ -366,3 +366,12 @@ def test_no_torch_and_no_build_path():
     assert (folder / "py.typed").exists() and (folder / "_core.pyi").exists()
     assert json.dumps(pfeife.cluster_names())
     assert np.__version__
+
+
+# The optimizer's step has an I in its name, and splits no backward.
+def test_a_sliced_plan_that_cannot_run_is_planned_again_without_slices(tiny):
+    from pfeife._plan import _without
+
+    request = dict(devices=2, microbatches=4, precision="fp32", families=["seq1f1b", "1f1b"], slices=2, recompute="none")
+    found = pfeife.plan(tiny, "a100_sxm4_40gb_x8", **{**request, "families": ["seq1f1b"]})
+    assert _without(found, tiny, "a100_sxm4_40gb_x8", request) == ({**request, "slices": None, "families": ["1f1b"]}, "slices")
