@@ -36,7 +36,7 @@ std::vector<std::size_t> parts_of(Op op) {
   return parts;
 }
 
-/// As predicted, without what the device adds to each action.
+/// The predicted times without the overhead that the device adds to each action.
 Times predicted_times(const StageCosts& costs, const Placement& placement, const DeviceKind& kind) {
   Times times;
   std::vector<bool> seen(placement.ranks());

@@ -74,7 +74,7 @@ class ProfileAnew {
     forget_shares(config_);
   }
 
-  /// As many steps as a plan has in a round: a repetition has six.
+  /// Measures as many steps as a plan has in a round: a repetition has six.
   void take_share() {
     profile_share(config_,
                   static_cast<int>(std::max<std::size_t>(2, config_.measurement.steps / 6)));
