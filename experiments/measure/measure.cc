@@ -82,8 +82,9 @@ class ProfileAnew {
 
   void estimate(Evaluation& plan, Inputs& inputs) {
     use_profiled_settings(config_);
-    const CaseInputs of{&config_, &inputs.layers(config_), &inputs.cluster(config_)};
-    plan.anew = step_time(estimated_plan(of, plan.origin, plan.name, plan.plan, true).estimated);
+    const CaseInputs case_inputs{&config_, &inputs.layers(config_), &inputs.cluster(config_)};
+    plan.anew =
+        step_time(estimated_plan(case_inputs, plan.origin, plan.name, plan.plan, true).estimated);
   }
 
  private:

@@ -12,11 +12,11 @@ Times = Union[float, Sequence[float]]
 
 
 def _costs(costs: dict[str, Times]) -> str:
-    """As pfeife-schedule takes them: "f=1:2,w=0.8"."""
+    """The costs in the form of pfeife-schedule's --costs: "f=1:2,w=0.8"."""
 
     def text(value: Times) -> str:
         values = value if isinstance(value, Sequence) else [value]
-        return ":".join(format(float(one), ".15g") for one in values)
+        return ":".join(format(float(value), ".15g") for value in values)
 
     return ",".join(f"{key}={text(value)}" for key, value in costs.items())
 
@@ -38,12 +38,12 @@ class Schedule:
     """The rows of a schedule: row r is what rank r does, in that order.
 
     cells: [rank][position] "0F0", "1B2", "(4F4;3B0)OVERLAP_F_B", "" for nothing: stage, action, microbatch. A plain
-        list, to be edited; what uses it reads it anew. F forward, B backward, I and W its gradients of inputs and of
+        list, to be edited; every method reads it again. F forward, B backward, I and W its gradients of inputs and of
         weights.
     """
 
     def __init__(self, cells: str | Sequence[Sequence[str]]):
-        """Of cells, or of a CSV text. Errors: ConfigError with row and column of the first cell that is no action."""
+        """Takes cells, or a CSV text. Errors: ConfigError with row and column of the first cell that is no action."""
         text = cells if isinstance(cells, str) else _csv(cells)
         self.cells: list[list[str]] = _core.parse(text)
 
