@@ -134,10 +134,4 @@ Nanoseconds collective_time(CollectiveKind kind, Bytes bytes, const GroupShape& 
   return Nanoseconds{0};
 }
 
-Nanoseconds message_time(Bytes bytes, bool same_host, const Network& network) {
-  const BytesPerSecond rate = same_host ? network.port : network.nic;
-  return nanoseconds_from_seconds(seconds_at(bytes, rate)) +
-         (same_host ? network.port_latency : network.nic_latency);
-}
-
 }  // namespace pfeife

@@ -34,7 +34,4 @@ GroupShape group_shape(const Mesh& mesh, const std::vector<Axis>& axes,
 Nanoseconds collective_time(CollectiveKind kind, Bytes bytes, const GroupShape& group,
                             const Network& network);
 
-/// One message between two devices: of one host, or of two.
-Nanoseconds message_time(Bytes bytes, bool same_host, const Network& network);
-
 }  // namespace pfeife
