@@ -7,6 +7,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 #include <pfeife/pfeife.h>
 
@@ -17,6 +18,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <tuple>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -231,6 +233,32 @@ std::vector<std::vector<std::string>> cells(const Schedule& schedule) {
     for (const Cell& cell : row) rows.back().push_back(to_string(cell));
   }
   return rows;
+}
+
+/// An action of a microbatch. `kind`: "F", "SEND_B", "OFFLOAD". `microbatch`: with slices, the
+/// number among those of all microbatches. `peer`: of a transfer, else the stage itself. `text`: as
+/// in a cell.
+using ActionValue = std::tuple<std::string, std::int32_t, std::int32_t, std::int32_t, std::string>;
+
+/// Slices of each microbatch, and the actions of microbatches: [rank][cell], several of a cell in
+/// the order of execution.
+std::pair<std::size_t, std::vector<std::vector<std::vector<ActionValue>>>> actions(
+    const Schedule& schedule) {
+  std::vector<std::vector<std::vector<ActionValue>>> rows;
+  for (const auto& row : schedule.rows) {
+    rows.emplace_back();
+    for (const Cell& cell : row) {
+      auto& values = rows.back().emplace_back();
+      for_each_action(cell, [&](const Action& action) {
+        if (!action.microbatch) return;
+        std::string kind(operation(action.op).text);
+        if (is_transfer(action.op)) kind += action.direction == Direction::Forward ? "_F" : "_B";
+        values.emplace_back(kind, action.stage.value, action.microbatch->value,
+                            action.peer.value_or(action.stage).value, to_string(action));
+      });
+    }
+  }
+  return {slice_count(schedule), rows};
 }
 
 Semantics semantics_of(const std::string& queues, bool blocking) {
@@ -486,6 +514,8 @@ void bind_schedules(nb::module_& m) {
       "costs"_a, "most_in_flight"_a);
   m.def(
       "parse", [](const std::string& text) { return cells(parse(text)); }, "text"_a);
+  m.def(
+      "actions", [](const std::string& text) { return actions(parse(text)); }, "text"_a);
   m.def(
       "lower",
       [](const std::string& text, const Costs& costs, bool for_torch) {

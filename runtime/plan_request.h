@@ -11,15 +11,15 @@
 
 namespace pfeife {
 
-/// As the user says it. Either `plan`, or `model` and `schedule` (and `cuts`).
+/// What the user asks for: either `plan`, or `model` and `schedule` (and `cuts`).
 struct PlanRequest {
   std::string plan;      ///< plan.yaml
   std::string model;     ///< .pt2; with a plan: instead of the one that it names
   std::string schedule;  ///< .csv
   std::string cuts;      ///< numbers of graph nodes, separated by blanks
   std::optional<std::int64_t> microbatch_size;  ///< without a plan; empty = as exported
-  /// As open_device() reads it; "cuda" is a card for each rank where there are several cards, or
-  /// where a launcher has started the ranks.
+  /// A device that open_device() reads; "cuda" is a card for each rank where there are several
+  /// cards, or where a launcher has started the ranks.
   std::string device = "cpu";
   bool double_precision = false;
   std::uint64_t seed = 0;

@@ -28,7 +28,7 @@ T one_of(const char* option, const std::string& word, const std::vector<T>& allo
   throw ConfigError({option}, "unknown value '" + word + "'; use " + list);
 }
 
-/// As cluster files call the device.
+/// The name that cluster files have for the device.
 std::string device_kind_of(const ProfileRequest& request, at::Device device) {
   if (!request.device_kind.empty()) return request.device_kind;
   if (device.is_cpu()) return "x86_core";

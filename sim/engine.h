@@ -30,8 +30,8 @@ void run_engine(
     const EngineWork& work,
     const std::function<void(std::uint64_t run, std::vector<std::int64_t> ends)>& on_ends);
 
-/// As the simulation server is sent it, a program of the same build. Errors of reading:
-/// RuntimeFault if the bytes are another version's, or too few.
+/// The bytes that are sent to the simulation server, a program of the same build. Errors of
+/// reading: RuntimeFault if the bytes are another version's, or too few.
 std::string to_bytes(const EngineWork& work);
 EngineWork engine_work(std::string_view bytes);
 

@@ -141,6 +141,29 @@ while IFS=: read -r file line code; do breach "$file:$line" "a variable is calle
   grep -rnE --include='*.h' --include='*.cc' "$empty_name" planner/{ir,schedules,cost,mesh,inputs,io,schedule_tool,search} \
     sim plots experiments runtime 2>/dev/null | sed -E 's@//.*@@; s/"([^"\\]|\\.)*"//g' | grep -E "$empty_name")
 
+# Nor is a variable called "of" in the folders that keep to it so far.
+named_of='[A-Za-z0-9_>&*] of( =|[];{(,)[]| :)'
+while IFS=: read -r file line code; do breach "$file:$line" "a variable is called of; name what it holds"; done < <(
+  grep -rnE --include='*.h' --include='*.cc' "$named_of" plots sim experiments/{inputs,machine,measure,show,sweep} \
+    2>/dev/null | sed -E 's@//.*@@; s/"([^"\\]|\\.)*"//g' | grep -E "$named_of")
+
+# The same for Python, and "said" and "of"; and a docstring begins with what it describes. tests/python does not keep to it yet.
+python_words='import ast, pathlib, sys
+for file in sorted(file for folder in sys.argv[1:] for file in pathlib.Path(folder).rglob("*.py")):
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        line = getattr(node, "lineno", 1)
+        stored = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else getattr(node, "arg", None)
+        if not isinstance(node, ast.keyword) and stored in {"one", "some", "told", "said", "made", "of"}:
+            print(f"{file}:{line}:a variable is called {stored}; name what it holds")
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+            begin = (ast.get_docstring(node) or " ").split()[:1]
+            if begin and begin[0] in {"Of", "As", "Likewise", "Those"}:
+                print(f"{file}:{line}:the docstring begins with {begin[0]}; begin with what is described")'
+if command -v python3 >/dev/null; then
+  while IFS=: read -r file line why; do breach "$file:$line" "$why"; done < <(
+    python3 -c "$python_words" python configs experiments)
+fi
+
 # A type has a name of its own: two of one name in pfeife:: cannot be used together.
 while read -r name files; do breach "${files// /, }" "each has a type $name; give one of them another name"; done < <(
   grep -rnoE --include='*.h' '^(struct|class|enum class) [A-Z][A-Za-z0-9]+( final)?( :|:| \{)' \

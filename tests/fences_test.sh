@@ -4,7 +4,7 @@ set -euo pipefail
 fences=$(cd "$(dirname "$0")" && pwd)/fences.sh
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
-mkdir -p "$tree"/{planner/{ir,io,cost,schedules,schedule_tool},sim,plots,experiments,tests}
+mkdir -p "$tree"/{planner/{ir,io,cost,schedules,schedule_tool},sim,plots,experiments,python,configs,tests}
 mkdir -p "$tree"/planner/ir/{basics,model,trace} "$tree"/planner/cost/{operators,estimate}
 mkdir -p "$tree"/planner/io/{files,plan,results} "$tree"/planner/search/{bound,choices} "$tree"/runtime/{model,transport,train}
 
@@ -80,7 +80,17 @@ expect allowed runtime/model/a.cc '<vector>' 'auto numbers = tensor.const_data_p
 # Names.
 expect refused planner/cost/a.cc '<vector>' 'const Layer& one = layers[0];'
 expect refused planner/cost/a.cc '<vector>' 'for (const auto& some : layers)'
+expect refused plots/a.cc '<vector>' 'const std::string of = title;'
+expect allowed plots/a.cc '<vector>' 'lost.of(loss);  // the time of (all) losses'
 expect allowed planner/cost/a.cc '<vector>' 'layers("of some, one");  // not this one, or those made'
+# A line "#include <vector>" is a comment in Python.
+expect refused python/a.py '<vector>' 'sizes = [one.nbytes for one in tensors]'
+expect refused python/a.py '<vector>' 'def show(said): pass'
+expect refused configs/a.py '<vector>' 'key = lambda of: of[0]'
+expect refused experiments/a.py '<vector>' 'for rank, made in enumerate(rows): pass'
+expect refused experiments/a.py '<vector>' 'if (some := rows): pass'
+expect refused python/a.py '<vector>' 'def show(rank): """Of a rank."""'
+expect allowed python/a.py '<vector>' $'def show(rank):\n  """The text of a rank."""\n  show(one.of, made="told")  # of one'
 expect refused planner/ir/CamelCase.h '<vector>'
 expect refused planner/ir/a.h '<vector>' 'class StageManager {};'
 expect allowed planner/ir/a.h '<vector>' 'class Stage {};'

@@ -25,20 +25,20 @@ class Run:
 
     @property
     def loss(self) -> torch.Tensor:
-        return next(one for one in self.outputs if one.is_floating_point() and one.numel() == 1)
+        return next(output for output in self.outputs if output.is_floating_point() and output.numel() == 1)
 
 
 def names_of(module: nn.Module) -> dict[str, str]:
-    """Of every name of a trainable parameter the first one of the same tensor."""
-    first = {id(one): name for name, one in module.named_parameters()}
-    return {name: first[id(one)] for name, one in module.named_parameters(remove_duplicate=False) if one.requires_grad}
+    """The first name of the same tensor, by each name of a trainable parameter."""
+    first = {id(parameter): name for name, parameter in module.named_parameters()}
+    return {name: first[id(parameter)] for name, parameter in module.named_parameters(remove_duplicate=False) if parameter.requires_grad}
 
 
 @contextlib.contextmanager
 def buffers_kept(module: nn.Module):
     """Afterwards the module's buffers are what they were, in tensors and in contents."""
     tables = [(owner._buffers, dict(owner._buffers)) for owner in module.modules()]
-    contents = {id(one): (one, one.clone()) for _, table in tables for one in table.values() if one is not None}
+    contents = {id(tensor): (tensor, tensor.clone()) for _, table in tables for tensor in table.values() if tensor is not None}
     try:
         yield
     finally:
@@ -51,10 +51,10 @@ def buffers_kept(module: nn.Module):
 
 def run_module(module: nn.Module, inputs: tuple | dict) -> Run:
     torch.manual_seed(SEED)
-    made = module(**inputs) if isinstance(inputs, dict) else module(*inputs)
-    leaves = {name: one for name, one in module.named_parameters() if one.requires_grad}
-    buffers = {name: one.detach().clone() for name, one in module.named_buffers(remove_duplicate=False)}
-    return Run([one for one in pytree.tree_leaves(made) if isinstance(one, torch.Tensor)], leaves, buffers)
+    returned = module(**inputs) if isinstance(inputs, dict) else module(*inputs)
+    leaves = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
+    buffers = {name: buffer.detach().clone() for name, buffer in module.named_buffers(remove_duplicate=False)}
+    return Run([leaf for leaf in pytree.tree_leaves(returned) if isinstance(leaf, torch.Tensor)], leaves, buffers)
 
 
 def run_program(program: torch.export.ExportedProgram, inputs: tuple | dict) -> Run:
@@ -76,14 +76,14 @@ def run_program(program: torch.export.ExportedProgram, inputs: tuple | dict) -> 
         else:
             arguments.append(program.constants[spec.target])
     torch.manual_seed(SEED)
-    made = torch.fx.Interpreter(program.graph_module).run(*arguments)
-    leaves = {name: one for name, one in leaves.items() if one.requires_grad}
-    return Run([one for one in made if isinstance(one, torch.Tensor)], leaves, buffers)
+    returned = torch.fx.Interpreter(program.graph_module).run(*arguments)
+    leaves = {name: leaf for name, leaf in leaves.items() if leaf.requires_grad}
+    return Run([result for result in returned if isinstance(result, torch.Tensor)], leaves, buffers)
 
 
 def ways_to_parameters(run: Run, first: dict[str, str]) -> Counter:
     """What backward runs on the ways from the loss to parameters: its functions by name, parameters by their uses."""
-    name_of = {id(one): first[name] for name, one in run.leaves.items()}
+    name_of = {id(leaf): first[name] for name, leaf in run.leaves.items()}
 
     def name(node):
         return name_of.get(id(node.variable)) if hasattr(node, "variable") else node.name()
@@ -94,13 +94,13 @@ def ways_to_parameters(run: Run, first: dict[str, str]) -> Counter:
     while stack:
         node, is_left = stack.pop()
         if is_left:
-            if hasattr(node, "variable") and name(node) or any(one in leads for one in following[node]):
+            if hasattr(node, "variable") and name(node) or any(follower in leads for follower in following[node]):
                 leads.add(node)
         elif node not in following:
-            following[node] = [one for one, _ in node.next_functions if one is not None]
-            stack += [(node, True), *((one, False) for one in following[node])]
+            following[node] = [function for function, _ in node.next_functions if function is not None]
+            stack += [(node, True), *((follower, False) for follower in following[node])]
     counts = Counter(name(node) for node in leads if not hasattr(node, "variable"))
-    counts.update(name(one) for node in leads for one in following[node] if one in leads and hasattr(one, "variable"))
+    counts.update(name(follower) for node in leads for follower in following[node] if follower in leads and hasattr(follower, "variable"))
     return counts
 
 
@@ -146,27 +146,27 @@ def drawn(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 def gradients(run: Run, first: dict[str, str]) -> dict[str, torch.Tensor]:
     """By the first name of each parameter that gets one; the same tensor under several names has their sum."""
-    before = {name: one.grad for name, one in run.leaves.items()}
+    before = {name: leaf.grad for name, leaf in run.leaves.items()}
     try:
-        for one in run.leaves.values():
-            one.grad = None
+        for leaf in run.leaves.values():
+            leaf.grad = None
         if run.loss.requires_grad:
             run.loss.backward()
         sums = {}
-        for name, one in run.leaves.items():
-            if one.grad is not None:
-                sums[first[name]] = sums[first[name]] + one.grad if first[name] in sums else one.grad
+        for name, leaf in run.leaves.items():
+            if leaf.grad is not None:
+                sums[first[name]] = sums[first[name]] + leaf.grad if first[name] in sums else leaf.grad
         return sums
     finally:
-        for name, one in run.leaves.items():
-            one.grad = before[name]
+        for name, leaf in run.leaves.items():
+            leaf.grad = before[name]
 
 
 def measured_module(module: nn.Module, inputs: tuple | dict,
                     notes: list[str]) -> tuple[Run, dict[str, torch.Tensor], tuple | dict]:
     """Run, gradients and inputs: random ones, or the example's where those give no finite loss or no gradient."""
     generator = torch.Generator().manual_seed(SEED)
-    for candidate in (pytree.tree_map(lambda one: drawn(one, generator), inputs), inputs):
+    for candidate in (pytree.tree_map(lambda value: drawn(value, generator), inputs), inputs):
         try:
             with buffers_kept(module):
                 run = run_module(module, candidate)
@@ -177,7 +177,7 @@ def measured_module(module: nn.Module, inputs: tuple | dict,
             continue
         if not found:
             raise no_gradient(notes)
-        if run.loss.isfinite() and any(one.count_nonzero() > 0 for one in found.values()):
+        if run.loss.isfinite() and any(gradient.count_nonzero() > 0 for gradient in found.values()):
             return run, found, candidate
     raise Unexportable("the module's loss, on random inputs and on the example's, is not finite or has no gradient but 0: the "
                        "archive cannot be compared with it. Return example inputs or weights that it can train on")
@@ -201,14 +201,14 @@ def differing(what: str, ours: dict, theirs: dict, floor: float = 0) -> tuple[li
     as the gradient of a bias before a norm."""
     found, largest = [], 0.0
     for name in dict.fromkeys([*theirs, *ours]):
-        some = theirs[name] if name in theirs else ours[name]
-        expected, made = (side.get(name, torch.zeros_like(some)) for side in (theirs, ours))
-        if expected.shape != made.shape or expected.dtype != made.dtype:
-            found.append(f"{what} {name}: {made.dtype} {list(made.shape)}, in the module {expected.dtype} {list(expected.shape)}")
+        gradient = theirs[name] if name in theirs else ours[name]
+        expected, actual = (side.get(name, torch.zeros_like(gradient)) for side in (theirs, ours))
+        if expected.shape != actual.shape or expected.dtype != actual.dtype:
+            found.append(f"{what} {name}: {actual.dtype} {list(actual.shape)}, in the module {expected.dtype} {list(expected.shape)}")
             continue
-        if torch.allclose(wide(expected), wide(made), rtol=0, atol=0, equal_nan=True):
+        if torch.allclose(wide(expected), wide(actual), rtol=0, atol=0, equal_nan=True):
             continue
-        scale, distance = norm(expected), norm(wide(made) - wide(expected))
+        scale, distance = norm(expected), norm(wide(actual) - wide(expected))
         allowed = torch.finfo(expected.dtype).eps ** 0.5 if is_rounded(expected) else 0
         if not distance <= allowed * scale + floor:
             share = f"{distance / scale:.2g} of its norm" if scale > 0 else "it is 0 there"
@@ -222,11 +222,11 @@ def prove_values(program: torch.export.ExportedProgram, module: nn.Module, input
     first = names_of(module)
     theirs, expected, inputs = measured_module(module, inputs, notes)
     ours = run_program(program, inputs)
-    made = gradients(ours, first)
-    scale = max(norm(one) for one in expected.values())
-    eps = max(torch.finfo(one.dtype).eps for one in expected.values())
+    own_gradients = gradients(ours, first)
+    scale = max(norm(tensor) for tensor in expected.values())
+    eps = max(torch.finfo(tensor.dtype).eps for tensor in expected.values())
     judged = [differing("output", dict(enumerate(ours.outputs)), dict(enumerate(theirs.outputs))),
-              differing("gradient of", made, expected, floor=16 * eps * scale),
+              differing("gradient of", own_gradients, expected, floor=16 * eps * scale),
               differing("buffer", ours.buffers, {name: theirs.buffers[name] for name in ours.buffers})]
     if found := [line for lines, _ in judged for line in lines]:
         refuse(found)

@@ -75,8 +75,8 @@ def few_samples(exported: Exported) -> tuple | dict:
     inputs, at = exported.inputs, batch_dimensions.named(exported.dimensions)
     if not exported.is_open:
         return inputs
-    return batch_dimensions.like(inputs, {name: one if at[name] is None else one.narrow(at[name], 0, 2)
-                                          for name, one in batch_dimensions.named(inputs).items()})
+    return batch_dimensions.like(inputs, {name: tensor if at[name] is None else tensor.narrow(at[name], 0, 2)
+                                          for name, tensor in batch_dimensions.named(inputs).items()})
 
 
 def prove(exported: Exported, archive: bytes) -> str:

@@ -36,7 +36,7 @@ std::vector<std::size_t> parts_of(Op op) {
   return parts;
 }
 
-/// As predicted, without what the device adds to each action.
+/// The predicted times without the overhead that the device adds to each action.
 Times predicted_times(const StageCosts& costs, const Placement& placement, const DeviceKind& kind) {
   Times times;
   std::vector<bool> seen(placement.ranks());
@@ -142,8 +142,8 @@ Nanoseconds median_of_odd(const std::vector<Trace>& steps, Nanoseconds (*figure)
   return Nanoseconds{std::llround(middle(std::move(values)))};
 }
 
-const DeviceKind& only_kind(const RunOfPlan& of, const std::filesystem::path& file) {
-  const Cluster& cluster = of.inputs.cluster;
+const DeviceKind& only_kind(const RunOfPlan& observed, const std::filesystem::path& file) {
+  const Cluster& cluster = observed.inputs.cluster;
   if (cluster.kinds.size() != 1)
     throw ConfigError({file.string()},
                       "the plan's cluster has several kinds of devices; a profile is of one");
@@ -151,46 +151,46 @@ const DeviceKind& only_kind(const RunOfPlan& of, const std::filesystem::path& fi
 }
 
 /// `messages`: links have the whole times of messages, and stages what follows a wait.
-CalibratedProfile calibrated_profile(const RunOfPlan& of, const ModelFiles& files,
+CalibratedProfile calibrated_profile(const RunOfPlan& observed, const ModelFiles& files,
                                      const DeviceKind& kind, const Cluster& cluster,
                                      bool messages) {
-  const Plan& plan = of.plan;
+  const Plan& plan = observed.plan;
   GraphProfile found = graph_profile(files, model_use(plan), kind);
-  const Times predicted = predicted_times(of.costs, plan.placement, kind);
-  const Times ratios = measured_ratios(of.graph, of.run, predicted, kind);
-  scale(found.profile, of.inputs.layers, plan.partition, ratios);
-  CalibratedProfile calibrated{.steps = (of.run.steps.size() + 1) / 2,
-                               .held_out = of.run.steps.size() / 2};
+  const Times predicted = predicted_times(observed.costs, plan.placement, kind);
+  const Times ratios = measured_ratios(observed.graph, observed.run, predicted, kind);
+  scale(found.profile, observed.inputs.layers, plan.partition, ratios);
+  CalibratedProfile calibrated{.steps = (observed.run.steps.size() + 1) / 2,
+                               .held_out = observed.run.steps.size() / 2};
   found.profile.origin =
       fmt::format("{}; then by {} measured steps of {} stages, from traces: {}",
-                  found.profile.origin, calibrated.steps, ratios.size(), of.files.front());
+                  found.profile.origin, calibrated.steps, ratios.size(), observed.files.front());
   found.profile.source = FigureSource::Measured;
   found.profile.variation.reset();
   if (messages) found.profile.message_overhead.reset();
   calibrated.text = profile_text(with_stage(found.profile), found.graph);
   const auto whole = [&](const Trace& trace) {
-    return of.run.optimizer ? trace : without_optimizer(of.graph, trace);
+    return observed.run.optimizer ? trace : without_optimizer(observed.graph, trace);
   };
-  const Trace before = whole(of.estimated);
+  const Trace before = whole(observed.estimated);
   const Layers layers = layers_of(found, plan.linear_order);
   const Trace after =
       whole(std::get<PricedPlan>(priced_plan(plan, true, layers, cluster)).estimated);
   calibrated.step_before = step_time(before), calibrated.compute_before = compute_of(before);
   calibrated.step_after = step_time(after), calibrated.compute_after = compute_of(after);
-  calibrated.step = median_of_odd(of.run.steps, [](const Trace& t) { return step_time(t); });
-  calibrated.compute = median_of_odd(of.run.steps, compute_of);
+  calibrated.step = median_of_odd(observed.run.steps, [](const Trace& t) { return step_time(t); });
+  calibrated.compute = median_of_odd(observed.run.steps, compute_of);
   return calibrated;
 }
 
-std::map<std::string, CalibratedCurve> curves_of(const RunOfPlan& of, const DeviceKind& kind) {
+std::map<std::string, CalibratedCurve> curves_of(const RunOfPlan& run, const DeviceKind& kind) {
   std::map<std::string, std::vector<ObservedProduct>> products;
-  for (const std::string& file : of.files)
+  for (const std::string& file : run.files)
     for (ObservedProduct& product : read_products(file))
       products[product.precision].push_back(std::move(product));
   std::map<std::string, CalibratedCurve> curves;
   for (const auto& [precision, observed] : products) {
     // Products of floats run in TF32 if the plan does.
-    const bool tf32 = precision == "fp32" && of.plan.training.precision == Precision::Tf32;
+    const bool tf32 = precision == "fp32" && run.plan.training.precision == Precision::Tf32;
     const std::string key = tf32 ? "tf32" : precision;
     if (!kind.peak.contains(key)) continue;
     if (const auto found = calibrated_curve(observed, key, kind)) curves.emplace(key, *found);
@@ -202,27 +202,27 @@ std::map<std::string, CalibratedCurve> curves_of(const RunOfPlan& of, const Devi
 
 Calibrated calibrate_by_traces(const std::filesystem::path& named,
                                std::span<const std::filesystem::path> traces) {
-  const RunOfPlan of = run_of_plan(named, traces);
-  const Plan& plan = of.plan;
-  const DeviceKind& kind = only_kind(of, of.file);
+  const RunOfPlan observed = run_of_plan(named, traces);
+  const Plan& plan = observed.plan;
+  const DeviceKind& kind = only_kind(observed, observed.file);
   if (plan.recomputed.any())
-    throw ConfigError({of.file.string()},
+    throw ConfigError({observed.file.string()},
                       "the plan recomputes, so that a backward contains a forward; calibrate by a "
                       "run without recomputation");
   if (plan.files->replicas.count > 1)
-    throw ConfigError({of.file.string()},
+    throw ConfigError({observed.file.string()},
                       "the plan is of several replicas; calibrate by a run of one pipeline");
-  if (of.run.steps.size() < 2)
-    throw ConfigError({of.files.front()},
+  if (observed.run.steps.size() < 2)
+    throw ConfigError({observed.files.front()},
                       "has one step; calibration holds out every other one: record at least two");
-  const Cluster& known = of.inputs.cluster;
+  const Cluster& known = observed.inputs.cluster;
   const std::vector<ObservedMessage> messages =
-      observed_messages(of.graph, of.run, of.costs, plan.placement, known);
+      observed_messages(observed.graph, observed.run, observed.costs, plan.placement, known);
   const std::filesystem::path file =
-      (of.file.parent_path() / plan.files->cluster).lexically_normal();
-  const ModelFiles files = model_files(plan, of.file.parent_path());
+      (observed.file.parent_path() / plan.files->cluster).lexically_normal();
+  const ModelFiles files = model_files(plan, observed.file.parent_path());
   Calibrated calibrated{.kind = kind.name,
-                        .curves = curves_of(of, kind),
+                        .curves = curves_of(observed, kind),
                         .links = calibrated_links(
                             messages, known, message_overhead(files),
                             [&](const std::string& link) { return has_own_latency(file, link); })};
@@ -237,10 +237,10 @@ Calibrated calibrate_by_traces(const std::filesystem::path& named,
   }
   if (files.format == ModelFormat::Pt2)
     calibrated.profile =
-        calibrated_profile(of, files, kind, cluster, /*messages=*/!calibrated.links.empty());
+        calibrated_profile(observed, files, kind, cluster, /*messages=*/!calibrated.links.empty());
   if (!calibrated.profile && calibrated.cluster.empty())
     throw ConfigError(
-        {of.files.front()},
+        {observed.files.front()},
         fmt::format(
             "the plan's model is no graph, so that the operators' own sizes are needed, and "
             "the traces have no matrix products with shapes in a precision that {} lists, nor "

@@ -50,11 +50,11 @@ void fit_latency(const Buckets& buckets, CalibratedLink& link) {
   };
   std::vector<Point> points;
   double least = 0, most = 0;
-  for (const auto& [size, of] : buckets) {
-    least = least > 0 ? std::min(least, std::ranges::min(of.latencies))
-                      : std::ranges::min(of.latencies);
-    most = std::max(most, std::ranges::max(of.latencies));
-    if (of.times.size() >= kFew) points.push_back({middle(of.bytes), middle(of.times)});
+  for (const auto& [size, bucket] : buckets) {
+    least = least > 0 ? std::min(least, std::ranges::min(bucket.latencies))
+                      : std::ranges::min(bucket.latencies);
+    most = std::max(most, std::ranges::max(bucket.latencies));
+    if (bucket.times.size() >= kFew) points.push_back({middle(bucket.bytes), middle(bucket.times)});
   }
   link.latency_stays = "it takes messages of two sizes, one four times the other";
   if (points.size() < 2 || points.back().bytes < kApart * points.front().bytes) return;
@@ -78,13 +78,13 @@ void fit_latency(const Buckets& buckets, CalibratedLink& link) {
 BandwidthCurve curve_of(const Buckets& buckets, std::optional<Nanoseconds> latency) {
   BandwidthCurve curve;
   double before = 0;
-  for (const auto& [size, of] : buckets) {
-    const double bytes = middle(of.bytes);
+  for (const auto& [size, bucket] : buckets) {
+    const double bytes = middle(bucket.bytes);
     std::vector<double> moving;
-    for (std::size_t i = 0; i < of.times.size(); ++i) {
+    for (std::size_t i = 0; i < bucket.times.size(); ++i) {
       // Where the latency is nearly all, what is left of it says little.
-      const double way = latency ? seconds(*latency) : of.latencies[i];
-      moving.push_back(std::max(of.times[i] - way, of.times[i] / 10) / of.bytes[i]);
+      const double way = latency ? seconds(*latency) : bucket.latencies[i];
+      moving.push_back(std::max(bucket.times[i] - way, bucket.times[i] / 10) / bucket.bytes[i]);
     }
     // A larger message takes no less time.
     const double time = std::max(bytes * middle(std::move(moving)), before);

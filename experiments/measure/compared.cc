@@ -86,29 +86,32 @@ Measurement measurement_of(const ObservedRun& run) {
 
 RunOfPlan run_of_plan(const path& named, std::span<const path> traces,
                       const std::optional<Trace>& simulated) {
-  RunOfPlan of{.file = existing_plan(named)};
-  const Plan plan = read_plan(of.file);
-  of.inputs = read_plan_inputs(plan, of.file.parent_path());
-  static_cast<PricedPlan&>(of) = priced_as_files(plan, of.inputs, of.file);
-  of.plan.files = plan.files;
-  of.graph = executed_graph(of.plan, of.costs);
-  of.simulated = simulated ? simulated : simulated_beside(of.file, of.graph);
+  RunOfPlan observed{.file = existing_plan(named)};
+  const Plan plan = read_plan(observed.file);
+  observed.inputs = read_plan_inputs(plan, observed.file.parent_path());
+  static_cast<PricedPlan&>(observed) = priced_as_files(plan, observed.inputs, observed.file);
+  observed.plan.files = plan.files;
+  observed.graph = executed_graph(observed.plan, observed.costs);
+  observed.simulated = simulated ? simulated : simulated_beside(observed.file, observed.graph);
   std::vector<ObservedRank> ranks;
   for (const path& trace : trace_files(traces)) {
-    for (ObservedRank& rank : read_profile(trace, of.files.size()))
+    for (ObservedRank& rank : read_profile(trace, observed.files.size()))
       ranks.push_back(std::move(rank));
-    of.files.push_back(trace.string());
+    observed.files.push_back(trace.string());
   }
-  of.run = observed_run(of.graph, of.predicted(), ranks);
-  return of;
+  observed.run = observed_run(observed.graph, observed.predicted(), ranks);
+  return observed;
 }
 
 Comparison compare_with_traces(const path& named, std::span<const path> traces,
                                const std::optional<Trace>& simulated) {
-  RunOfPlan of = run_of_plan(named, traces, simulated);
-  Comparison comparison{
-      std::move(static_cast<Contestant&>(of)), {}, std::move(of.files), std::move(of.run), {}};
-  const DependencyGraph& graph = of.graph;
+  RunOfPlan observed = run_of_plan(named, traces, simulated);
+  Comparison comparison{std::move(static_cast<Contestant&>(observed)),
+                        {},
+                        std::move(observed.files),
+                        std::move(observed.run),
+                        {}};
+  const DependencyGraph& graph = observed.graph;
   comparison.measurement = measurement_of(comparison.run);
   comparison.run.steps.clear();
   if (!comparison.run.optimizer) {

@@ -74,7 +74,7 @@ class ProfileAnew {
     forget_shares(config_);
   }
 
-  /// As many steps as a plan has in a round: a repetition has six.
+  /// Measures as many steps as a plan has in a round: a repetition has six.
   void take_share() {
     profile_share(config_,
                   static_cast<int>(std::max<std::size_t>(2, config_.measurement.steps / 6)));
@@ -82,8 +82,9 @@ class ProfileAnew {
 
   void estimate(Evaluation& plan, Inputs& inputs) {
     use_profiled_settings(config_);
-    const CaseInputs of{&config_, &inputs.layers(config_), &inputs.cluster(config_)};
-    plan.anew = step_time(estimated_plan(of, plan.origin, plan.name, plan.plan, true).estimated);
+    const CaseInputs case_inputs{&config_, &inputs.layers(config_), &inputs.cluster(config_)};
+    plan.anew =
+        step_time(estimated_plan(case_inputs, plan.origin, plan.name, plan.plan, true).estimated);
   }
 
  private:

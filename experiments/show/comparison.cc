@@ -32,9 +32,11 @@ const char* engine(const Comparison& comparison) {
 std::size_t blamed_rank(const LostTime& lost, Loss loss) {
   const bool longer = lost.of(loss) >= Nanoseconds{0};
   std::size_t blamed = 0;
-  const auto of = [&](std::size_t r) { return lost.of_rank[r][static_cast<std::size_t>(loss)]; };
+  const auto lost_on = [&](std::size_t r) {
+    return lost.of_rank[r][static_cast<std::size_t>(loss)];
+  };
   for (std::size_t r = 1; r < lost.of_rank.size(); ++r)
-    if (longer ? of(r) > of(blamed) : of(r) < of(blamed)) blamed = r;
+    if (longer ? lost_on(r) > lost_on(blamed) : lost_on(r) < lost_on(blamed)) blamed = r;
   return blamed;
 }
 
@@ -83,14 +85,15 @@ std::string loss_table(const Comparison& comparison) {
   for (std::size_t l = 0; l < kLosses; ++l) {
     const auto loss = static_cast<Loss>(l);
     GridRow row{{{to_string(loss)}}};
-    for (const auto& of : lost.of_rank) row.cells.push_back({std::to_string(of[l].count())});
+    for (const auto& by_loss : lost.of_rank)
+      row.cells.push_back({std::to_string(by_loss[l].count())});
     row.cells.push_back({std::to_string(lost.of(loss).count())});
     rows.push_back(std::move(row));
   }
   GridRow sum{{{"measured - " + std::string(engine(comparison))}}};
-  for (const auto& of : lost.of_rank) {
+  for (const auto& by_loss : lost.of_rank) {
     Nanoseconds all{0};
-    for (const Nanoseconds lost_time : of) all += lost_time;
+    for (const Nanoseconds lost_time : by_loss) all += lost_time;
     sum.cells.push_back({std::to_string(all.count())});
   }
   sum.cells.push_back({std::to_string(lost.total().count())});

@@ -257,19 +257,19 @@ DrawnFigure draw_lines(const FigureTable& table, const FigureSettings& settings,
       }
     panel.lines = lines_of(selection, rows, points);
     if (panel.lines.empty()) continue;
-    const std::string of = key.second.empty() ? "" : key.second + ": ";
+    const std::string prefix = key.second.empty() ? "" : key.second + ": ";
     const std::string passes = passes_bound(bound, outside, y.more_is_better);
     if (!passes.empty())
-      figure.sentences.push_back(of + "no bound is drawn: " + passes +
+      figure.sentences.push_back(prefix + "no bound is drawn: " + passes +
                                  " is of another class, and better than it");
     else
       for (const auto& [place, best] : bound) panel.bound.push_back({place, best, true, ""});
     if (y.is_memory) panel.limit = common_limit(table, rows);
     if (const std::string best = leaders(chart, panel, order); !best.empty() && !y.is_memory)
-      figure.sentences.push_back(of + best);
+      figure.sentences.push_back(prefix + best);
     if (!y.is_memory)  // its lines do not compete
       for (const std::string& sentence : crossovers(chart, panel, order))
-        passed.push_back(of + sentence);
+        passed.push_back(prefix + sentence);
     if (panel.limit) chart.limit_name = "limit, " + fixed(*panel.limit, 1) + " GiB";
     chart.panels.push_back(std::move(panel));
   }

@@ -19,7 +19,7 @@ std::string grouped(double value) {
   return text;
 }
 
-/// As many digits as say something: 0.42, 4.2, 42, 4,200.
+/// Three digits or all before the point: 0.42, 4.20, 42.0, 4,200.
 std::string three_digits(double value) {
   return value >= 100 ? grouped(value) : fixed(value, value >= 10 ? 1 : 2);
 }

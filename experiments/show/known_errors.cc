@@ -43,12 +43,12 @@ double number(const CsvTable& table, std::size_t row, const std::string& column)
 
 std::size_t left_out(std::size_t runs) { return runs / 20; }  ///< at either end
 
-KnownError error_of(std::vector<double> measured_over_predicted, std::string of) {
+KnownError error_of(std::vector<double> measured_over_predicted, std::string runs_of) {
   std::ranges::sort(measured_over_predicted);
   const std::size_t left_out = pfeife::left_out(measured_over_predicted.size());
   return {measured_over_predicted.size(), measured_over_predicted[left_out] - 1,
           measured_over_predicted[measured_over_predicted.size() - 1 - left_out] - 1,
-          std::move(of)};
+          std::move(runs_of)};
 }
 
 /// The words that are not empty, a blank between them.
@@ -115,7 +115,7 @@ std::string to_string(const KnownError& error) {
   };
   const std::string runs = std::to_string(error.runs) + " runs";
   return (error.unlike.empty() ? "" : "no published run " + error.unlike + " was predicted; ") +
-         "steps of published " + error.of + " were " + share(error.shortest) + " to " +
+         "steps of published " + error.runs_of + " were " + share(error.shortest) + " to " +
          share(error.longest) + " than predicted so (" +
          (left_out(error.runs) > 0 ? "nine tenths of " : "all ") + runs + ")";
 }

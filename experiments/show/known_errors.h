@@ -15,7 +15,7 @@ namespace pfeife {
 struct KnownError {
   std::size_t runs = 0;
   double shortest = 0, longest = 0;
-  std::string of;  ///< "meshes of A100"
+  std::string runs_of;  ///< "meshes of A100"
   /// What the runs are not like: "in BF16 on CPUs"; "" = they are of the kind that was asked about.
   std::string unlike = "";
 };

@@ -151,7 +151,7 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
       lost += wrapped(mesh_text(row->run) + ": " + why_not(*row, answer.priced.front()),
                       options.width, "  ", "      ");
   }
-  const std::string of =
+  const std::string question_text =
       std::to_string(question.devices) + (question.devices == 1 ? " device, " : " devices, ") +
       std::to_string(question.run.global_batch) + " sequences of " +
       std::to_string(question.run.architecture.sequence) + " tokens a step; estimated" +
@@ -172,7 +172,7 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
               fixed(milliseconds(answer.bound), 1) +
               " ms, but where collectives are hidden (bound, not certified)";
   const std::size_t width = options.width;
-  std::string text = wrapped(of, width);
+  std::string text = wrapped(question_text, width);
   if (!outcomes.empty())
     text += "\n" + grid_text(columns, rows, options.colour) + "\n" + wrapped(legend, width);
   if (answer.found()) text += "\n" + wrapped(step_parts(answer.priced.front()), width);

@@ -184,10 +184,4 @@ Nanoseconds expert_exchange_time(Bytes copies, const ExpertRouting& routing,
          (hosts > 1 ? network.nic_latency : Nanoseconds{0});
 }
 
-Nanoseconds message_time(Bytes bytes, bool same_host, const Network& network) {
-  const BytesPerSecond rate = same_host ? network.port : network.nic;
-  return nanoseconds_from_seconds(seconds_at(bytes, rate)) +
-         (same_host ? network.port_latency : network.nic_latency);
-}
-
 }  // namespace pfeife

@@ -46,7 +46,4 @@ struct ExpertRouting {
 Nanoseconds expert_exchange_time(Bytes copies, const ExpertRouting& routing,
                                  const GroupShape& group, const Network& network);
 
-/// One message between two devices: of one host, or of two.
-Nanoseconds message_time(Bytes bytes, bool same_host, const Network& network);
-
 }  // namespace pfeife

@@ -375,15 +375,6 @@ Bytes undivided_state(const MeshRun& run, const Network& network) {
   return divided_state(rank_layers(whole, network), whole, network).fixed;
 }
 
-Nanoseconds mesh_bound(const MeshRun& run, const MeshLayers& pieces) {
-  Nanoseconds optimizer{0};
-  for (const LayerParameter& parameter : pieces.layers.parameters)
-    optimizer += parameter.optimizer.front();
-  if (run.mesh.size(Axis::Pipeline) == 1)
-    optimizer += exposed_reduction(pieces.layers.reductions, 0, pieces.layers.size());
-  return bound_of(run, work_of_microbatch(run, pieces), optimizer);
-}
-
 MeshAnswer find_mesh(const MeshQuestion& question, const Network& network,
                      const MeshSearchOptions& options) {
   return Search(question, network, options).answer();

@@ -63,10 +63,6 @@ Bytes reserved_limit(const MeshQuestion& question, const MeshRun& run, const Net
 /// Parameters, gradients and optimizer's state of the whole model, each once.
 Bytes undivided_state(const MeshRun& run, const Network& network);
 
-/// No pipeline of `run` has a shorter step: its ranks' mean work, and one microbatch's way there
-/// and back.
-Nanoseconds mesh_bound(const MeshRun& run, const MeshLayers& pieces);
-
 /// Why `other` is not the choice, in words: its memory, or the largest of its terms that are more
 /// than those of `best`.
 std::string why_not(const MeshOutcome& other, const MeshOutcome& best);

@@ -318,17 +318,17 @@ std::optional<double> gap_of(const CaseRecord& record, const PlanRecord& plan) {
 }
 
 std::string gap_words(std::span<const CaseRecord> cases) {
-  std::string of;
+  std::string bound_class;
   bool differ = false;
   each_plan(cases, [&](const CaseRecord& record, const PlanRecord& plan) {
     if (!gap_of(record, plan)) return;
-    differ = differ || (!of.empty() && plan.row.bound_class != of);
-    of = plan.row.bound_class;
+    differ = differ || (!bound_class.empty() && plan.row.bound_class != bound_class);
+    bound_class = plan.row.bound_class;
   });
   return "gap: % over the bound on estimates" +
-         (differ       ? " of the plan's class (bound_class in results.csv)"
-          : of.empty() ? ""
-                       : " of " + of);
+         (differ                ? " of the plan's class (bound_class in results.csv)"
+          : bound_class.empty() ? ""
+                                : " of " + bound_class);
 }
 
 std::string milliseconds_text(const std::optional<Nanoseconds>& time) {

@@ -36,39 +36,39 @@ def options():
     return parser.parse_args()
 
 
-def batches(told, vocabulary, tokens):
+def batches(asked, vocabulary, tokens):
     """Your data loader: the same whole batch on every rank. Here numbers that a model can learn."""
     random = torch.Generator().manual_seed(1)
-    for _ in range(told.steps):
-        first = torch.randint(vocabulary, (told.samples, 1), generator=random)
+    for _ in range(asked.steps):
+        first = torch.randint(vocabulary, (asked.samples, 1), generator=random)
         ids = (first + torch.arange(tokens)) % vocabulary
         yield {"input_ids": ids, "labels": ids}
 
 
 def main():
-    told = options()
+    asked = options()
     on_cards = torch.cuda.is_available()
     if on_cards:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     device = "cuda" if on_cards else "cpu"
     dist.init_process_group("nccl" if on_cards else "gloo")
-    width, layers, heads, tokens = SIZES[told.size]
+    width, layers, heads, tokens = SIZES[asked.size]
     config = GPT2Config(n_embd=width, n_layer=layers, n_head=heads, n_positions=tokens, use_cache=False)
     torch.manual_seed(0)  # the same weights on every rank
     model = GPT2LMHeadModel(config)
     precision = "bf16_amp" if on_cards else "fp32"
-    cluster = told.cluster or pfeife.uniform_cluster(
+    cluster = asked.cluster or pfeife.uniform_cluster(
         dist.get_world_size(), memory="24 GiB", peak={"bf16" if on_cards else "fp32": "50 TFLOP/s"}, memory_bandwidth="500 GB/s", bandwidth="20 GB/s"
     )
-    first = next(batches(told, config.vocab_size, tokens))
+    first = next(batches(asked, config.vocab_size, tokens))
     plan = pfeife.plan(
-        model, first, cluster, devices=dist.get_world_size(), microbatches=told.microbatches, precision=precision, recompute="if_needed"
+        model, first, cluster, devices=dist.get_world_size(), microbatches=asked.microbatches, precision=precision, recompute="if_needed"
     )
     pipe = pfeife.Pipeline(model, plan, device=device)
     optimizer = torch.optim.AdamW(pipe.parameters(), lr=3e-4)
     if dist.get_rank() == 0:
         print(plan)
-    for step, batch in enumerate(batches(told, config.vocab_size, tokens)):
+    for step, batch in enumerate(batches(asked, config.vocab_size, tokens)):
         with torch.autocast(device, torch.bfloat16) if on_cards else contextlib.nullcontext():
             loss = pipe.step(**batch)
         pipe.clip_grad_norm_(1.0)
@@ -76,8 +76,8 @@ def main():
         optimizer.zero_grad()
         if dist.get_rank() == 0:
             print(f"step {step} loss {loss:.6f}", flush=True)
-    if told.folder:  # under the names of the unsplit model: any plan, or GPT2LMHeadModel itself, loads it
-        dist.checkpoint.save(pipe.state_dict(), checkpoint_id=told.folder)
+    if asked.folder:  # under the names of the unsplit model: any plan, or GPT2LMHeadModel itself, loads it
+        dist.checkpoint.save(pipe.state_dict(), checkpoint_id=asked.folder)
     dist.destroy_process_group()
 
 

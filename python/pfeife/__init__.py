@@ -7,7 +7,8 @@
 >>> pfeife.schedule("zbv", ranks=4, microbatches=8).svg(f=1, i=1, w=0.8)
 """
 
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from ._capture import Unexportable
 from ._config import Cluster, Model, cluster, cluster_names, layers, model, uniform_cluster
@@ -15,6 +16,9 @@ from ._core import ConfigError, RuntimeFault
 from ._plan import Exported, Infeasible, Judgement, Plan, Price, Pricer, capture, certify, load_plan, measure, mesh, plan, sweep
 from ._schedule import Schedule, families, schedule
 from ._trace import Trace
+
+if TYPE_CHECKING:
+    from ._pipeline import Pipeline
 
 __version__ = "0.2.0"
 
@@ -27,6 +31,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'pfeife' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 __all__ = [
     "Cluster",
     "ConfigError",
@@ -34,6 +42,7 @@ __all__ = [
     "Infeasible",
     "Judgement",
     "Model",
+    "Pipeline",
     "Plan",
     "Price",
     "Pricer",
@@ -56,3 +65,5 @@ __all__ = [
     "sweep",
     "uniform_cluster",
 ]
+if find_spec("torch") is None:  # `from pfeife import *` works without it
+    __all__.remove("Pipeline")

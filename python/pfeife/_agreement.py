@@ -69,20 +69,20 @@ class Batches:
         """The error that this rank raises: its own mistake, else that of another rank, else that batches differ."""
         whole = self._steps % self._every == 0 if self._every else not self._steps
         self._steps += 1
-        said = f"{type(mistake).__name__}: {mistake}" if mistake else ""
+        complaint = f"{type(mistake).__name__}: {mistake}" if mistake else ""
         seen = [] if mistake else list(self._seen(leaves, whole))
-        own = zlib.crc32(repr((said, seen)).encode())
+        own = zlib.crc32(repr((complaint, seen)).encode())
         smallest, largest = self._messages.extremes(own)
         if smallest == largest:
             return mistake
-        of_rank = self._messages.all((said, seen))
+        of_rank = self._messages.all((complaint, seen))
         if mistake:
             return mistake
         for rank, (words, _) in enumerate(of_rank):
             if words:
                 return ConfigError(f"rank {rank}: {words}")
         rank, other = next((rank, other) for rank, (_, other) in enumerate(of_rank) if other != of_rank[0][1])
-        shapes = [[one[0] for one in both] for both in (other, of_rank[0][1])]
+        shapes = [[pair[0] for pair in both] for both in (other, of_rank[0][1])]
         return ConfigError(
             f"rank {rank} has another batch than rank 0{'' if shapes[0] == shapes[1] else f', inputs of {shapes[0]} instead of {shapes[1]}'}: "
             "all ranks of a pipeline give the same whole batch. Shuffle with the same seed on all of them, and use a DistributedSampler "

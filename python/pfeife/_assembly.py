@@ -7,16 +7,18 @@ depends on the options of Pipeline() (shard, compile, scaler), and what runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from ._core import ConfigError
-from ._executor import Action, actions, slices
 from ._operators import Moment
 from ._slices import Slices
 from ._stages import Program, Stage
+
+if TYPE_CHECKING:
+    from ._plan import Plan
 
 
 class Assembly:
@@ -25,13 +27,13 @@ class Assembly:
     Errors: ConfigError with the reason why the plan cannot run.
     """
 
-    def __init__(self, plan: Any, capture: Any, module: Any = None, slice_lengths: Sequence[int] | None = None):
-        self.plan, cells = plan, plan.schedule.cells
+    def __init__(self, plan: Plan, capture: Any, module: Any = None, slice_lengths: Sequence[int] | None = None):
+        self.plan = plan
         # An order in which transfers that hold their rank never wait in a circle.
         if wrong := plan.violations(plan.schedule):
             raise ConfigError(f"the schedule cannot run where transfers hold their rank; lower it again:\n{wrong}")
-        self.pieces = slices(cells)
-        self.rows = [actions(row, self.pieces) for row in cells]
+        self.pieces, rows = plan.schedule._actions()
+        self.rows = [[action for cell in row for action in cell] for row in rows]
         self.trains = any(action.kind in "BIW" for row in self.rows for action in row)
         self.microbatches = (1 + max(action.microbatch for row in self.rows for action in row)) // self.pieces
         self._planned = plan.stages
@@ -64,13 +66,13 @@ class Assembly:
     def stages(self, rank: int, device: torch.device, moment: Moment, *, split: bool = True) -> dict[int, Stage]:
         """Its stages, by number. split: I and W are two actions where the rows have them; False: W is empty."""
         blocks = [set(block) for block in self.plan.recomputed_blocks]
-        row, made = self.rows[rank], {}
+        row, stages = self.rows[rank], {}
         for stage in self.of_rank(rank):
             apart = split and any(action.kind == "I" and action.stage == stage for action in row)
             last = [action.microbatch for action in row if action.kind == "F" and action.stage == stage][-1]
             kept = last if self.plan.recompute_except_last else None
-            made[stage] = Stage(self.program, stage, self._planned[stage], blocks, device, moment, split=apart, kept=kept)
-        return made
+            stages[stage] = Stage(self.program, stage, self._planned[stage], blocks, device, moment, split=apart, kept=kept)
+        return stages
 
     def _refuse_beside_offload(self) -> None:
         offloading = {action.stage for row in self.rows for action in row if action.kind == "OFFLOAD"}
@@ -92,7 +94,7 @@ class Assembly:
             raise ConfigError(f"slices of the sequence run without {', '.join(wrong)}: leave that out, or plan 1f1b")
 
 
-def refusal(plan: Any, capture: Any) -> str:
+def refusal(plan: Plan, capture: Any) -> str:
     """Why Pipeline() would refuse the plan of what was captured, on any rank; "" where it takes the plan."""
     device = torch.device("cpu")
     try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import time
 import zlib
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,8 +16,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ._core import ConfigError
 from ._operators import Moment, draw_count, takes_random_numbers
+from ._schedule import Schedule
 from ._stages import Program
 from ._trace import _NUMBERS
+
+if TYPE_CHECKING:
+    from ._pipeline import Pipeline
 
 
 class Draws(TorchDispatchMode):
@@ -33,7 +37,7 @@ class Draws(TorchDispatchMode):
         counts = [(node.name, draw_count(node, moment.device)) for node in program.graph.nodes]
         self._generator = moment.generator
         self._of_state: dict[bytes, str] = {}  # so that what a checkpoint computes again draws the same
-        self._names = iter([name for one, count in counts for name in ([one] + [""] * (count - 1) if count else [])])
+        self._names = iter([name for node_name, count in counts for name in ([node_name] + [""] * (count - 1) if count else [])])
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if takes_random_numbers(function, args, kwargs or {}):
@@ -53,8 +57,8 @@ class Backward(nn.Module):
         self.plain = plain
 
     def forward(self, share: float, *given: torch.Tensor) -> torch.Tensor:
-        made = self.plain(*given)
-        loss: torch.Tensor = made["loss"] if isinstance(made, dict) else made[0] if isinstance(made, tuple) else made
+        returned = self.plain(*given)
+        loss: torch.Tensor = returned["loss"] if isinstance(returned, dict) else returned[0] if isinstance(returned, tuple) else returned
         with torch.autocast(given[0].device.type, enabled=False):
             (loss * share).backward()
         return loss.detach()
@@ -69,24 +73,24 @@ class Checked(NamedTuple):
     gradients: dict[str, float]
 
     def __repr__(self) -> str:
-        name, far = max(self.gradients.items(), key=lambda one: one[1], default=("none", 0.0))
+        name, far = max(self.gradients.items(), key=lambda pair: pair[1], default=("none", 0.0))
         return f"loss {self.loss:.9g}, plain {self.plain_loss:.9g}; gradients differ by at most {far:.2g} ({name})"
 
 
-def check(pipe: Any, args: Any, kwargs: Any) -> Checked:
-    """As Pipeline.check."""
+def check(pipe: Pipeline, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Checked:
+    """Does the work of Pipeline.check()."""
     if pipe.replicas:
         raise ConfigError("check() compares one pipeline on its own batch: make one without replicas")
     program: Program = pipe.program
-    before = {name: one.grad for name, one in pipe.named_parameters().items()}
+    before = {name: parameter.grad for name, parameter in pipe.named_parameters().items()}
     step = pipe.moment.step
     whole = _whole(pipe)
     buffers = {name: program.tensor(name).clone() for name in pipe.names if name not in before}
-    for one in pipe.parameters():
-        one.grad = None
+    for parameter in pipe.parameters():
+        parameter.grad = None
     scale, pipe._executor.scale = pipe._executor.scale, None
     loss = pipe.step(*args, **kwargs)
-    own = {name: one.grad for name, one in pipe.named_parameters().items()}
+    own = {name: parameter.grad for name, parameter in pipe.named_parameters().items()}
     pipe._executor.scale, pipe.moment.step = scale, step
     leaves = pipe.capture.leaves(*args, **kwargs)
     micro = pipe.capture.split(leaves, pipe.microbatches)
@@ -97,12 +101,12 @@ def check(pipe: Any, args: Any, kwargs: Any) -> Checked:
     if plain is None:
         nodes = [node for node in program.graph.nodes if node.op == "call_function"]
         plain = program.assemble(nodes, program.outputs[:1], pipe.device, pipe.moment)
-        named = {one: whole[name] for name in whole for one in program.placeholders([name])}
-        inputs = [program.inputs.index(one) for one in program.read(nodes)]
+        named = {node: whole[name] for name in whole for node in program.placeholders([name])}
+        inputs = [program.inputs.index(node) for node in program.read(nodes)]
         own_module = None
     else:
         named, inputs = whole, list(range(len(leaves)))
-    named = {f"plain.{name}": one for name, one in named.items()}
+    named = {f"plain.{name}": tensor for name, tensor in named.items()}
     plain_loss = 0.0
     with pipe.moment.kept():
         for m, (part, share) in enumerate(zip(micro, _shares(pipe, leaves, micro, plain is own_module))):
@@ -110,27 +114,27 @@ def check(pipe: Any, args: Any, kwargs: Any) -> Checked:
             pipe.moment.at(m)
             if share:
                 with pipe.cast(), contextlib.nullcontext() if plain is not own_module else Draws(program, pipe.moment, m):
-                    made = torch.func.functional_call(Backward(plain), named, (share, *given))
-                plain_loss += float(made * share)
+                    unscaled = torch.func.functional_call(Backward(plain), named, (share, *given))
+                plain_loss += float(unscaled * share)
     torch.clear_autocast_cache()
-    far = {name: _apart(one, whole[name].grad) for name, one in own.items()}
-    for name, one in pipe.named_parameters().items():
-        one.grad = before[name]
+    far = {name: _apart(gradient, whole[name].grad) for name, gradient in own.items()}
+    for name, parameter in pipe.named_parameters().items():
+        parameter.grad = before[name]
     with torch.no_grad():
         for name, buffer in buffers.items():
             program.tensor(name).copy_(buffer)
-    gradients = {name: one for of_rank in pipe._messages.all(far) for name, one in of_rank.items()}
+    gradients = {name: distance for of_rank in pipe._messages.all(far) for name, distance in of_rank.items()}
     return Checked(float(loss), plain_loss, gradients)
 
 
-def _shares(pipe: Any, leaves: Any, micro: Any, by_module: bool) -> list[float]:
+def _shares(pipe: Pipeline, leaves: list[torch.Tensor], micro: list[list[torch.Tensor]], by_module: bool) -> list[float]:
     """[microbatch] of the step's loss. by_module: its loss is divided by its own count."""
     shares: list[float] = pipe._counts(leaves, micro)
     means = pipe.program.means
     if not means or not means.counts:
         return shares
     of_rank = pipe._messages.all(pipe.moment.of_microbatches)
-    pipe.moment.of_microbatches = [{name: one for of in parts for name, one in of.items()} for parts in zip(*(one for one in of_rank if one))]
+    pipe.moment.of_microbatches = [{name: value for tensors in parts for name, value in tensors.items()} for parts in zip(*(part for part in of_rank if part))]
     if not by_module:
         return shares
     (node,) = means.counts
@@ -139,17 +143,17 @@ def _shares(pipe: Any, leaves: Any, micro: Any, by_module: bool) -> list[float]:
         whole = means.of_batch(node, leaves, micro)
         of_sum = means.counts[node].of_sum
         own = [float(means.of(node, part) / whole) * (1.0 if of_sum else share) for part, share in zip(micro, shares)]
-    return next(one for one in pipe._messages.all(own) if one is not None)
+    return next(shares for shares in pipe._messages.all(own) if shares is not None)
 
 
-def _apart(one: torch.Tensor | None, other: torch.Tensor | None) -> float:
-    if one is None or other is None:
-        return 0.0 if one is other else float("inf")
-    far = float((one - other).abs().max() / other.abs().max().clamp(min=torch.finfo(other.dtype).tiny))
+def _apart(tensor: torch.Tensor | None, other: torch.Tensor | None) -> float:
+    if tensor is None or other is None:
+        return 0.0 if tensor is other else float("inf")
+    far = float((tensor - other).abs().max() / other.abs().max().clamp(min=torch.finfo(other.dtype).tiny))
     return far if far == far else float("inf")  # max() passes over NaN
 
 
-def _whole(pipe: Any) -> dict[str, torch.Tensor]:
+def _whole(pipe: Pipeline) -> dict[str, torch.Tensor]:
     """Copies of the parameters and buffers of all ranks."""
     program: Program = pipe.program
     first_of: dict[str, int] = {}
@@ -180,13 +184,12 @@ class Measured:
         computing = events[events.kind == "compute"]
         self.bubble = 1 - int((computing.end - computing.start).sum()) / (ranks * span)
 
-    def of_cells(self, row: Sequence[str], rank: int, begin: int) -> list[dict[str, Any]]:
+    def of_cells(self, schedule: Schedule, rank: int, begin: int) -> list[dict[str, Any]]:
         """The events of a rank's row, overlapped ones as one. begin: ns, of the step."""
-        own = {one["action"]: one for one in self.events[self.events["rank"] == rank]}
+        own = {event["action"]: event for event in self.events[self.events["rank"] == rank]}
         found = []
-        for cell in row:
-            parts = cell[1 : cell.index(")")].split(";") if cell.startswith("(") else [cell]
-            names = [name for name in parts if name in own]
+        for cell, actions in zip(schedule.cells[rank], schedule._actions()[1][rank]):
+            names = [action.text for action in actions if action.text in own]
             if names:
                 starts, ends = ([int(own[name][which]) + begin for name in names] for which in ("start", "end"))
                 times = dict(posted=min(starts), start=min(starts), end=max(ends), launch=0)
@@ -206,8 +209,8 @@ class Measured:
 KINDS = {"F", "B", "I", "W", "OFFLOAD", "RELOAD"}  # that a trace has
 
 
-def trace(pipe: Any, args: Any, kwargs: Any) -> Measured:
-    """As Pipeline.trace."""
+def trace(pipe: Pipeline, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Measured:
+    """Does the work of Pipeline.trace()."""
     executor = pipe._executor
     device = torch.get_device_module(pipe.device) if pipe.device.type != "cpu" else None
 
@@ -230,17 +233,17 @@ def trace(pipe: Any, args: Any, kwargs: Any) -> Measured:
     if device is not None:
         device.synchronize()
 
-    def since(one: Any) -> int:
-        return one - zero if device is None else int(zero.elapsed_time(one) * 1e6)
+    def since(event: Any) -> int:
+        return event - zero if device is None else int(zero.elapsed_time(event) * 1e6)
 
     rows = [
-        (str(action), pipe.rank, action.stage, action.microbatch, since(turn), since(began), since(ended))
+        (action.text, pipe.rank, action.stage, action.microbatch, since(turn), since(began), since(ended))
         for action, turn, began, ended in executor.measured
         if action.kind in KINDS
     ]
     found = [row for of_rank in pipe._messages.all(rows) for row in of_rank]
     action, rank, stage, microbatch, turn, began, ended = (np.array(column) for column in zip(*found))
-    kind = np.array(["copy" if "LOAD" in one else "compute" for one in action], dtype="U10")
+    kind = np.array(["copy" if "LOAD" in text else "compute" for text in action], dtype="U10")
     arrays = [kind, action]
     arrays += [rank, rank, stage, microbatch, turn, began, ended, np.zeros(len(found), dtype=np.int64)]
     types = [("kind", "U10"), ("action", action.dtype.str), *((name, "i8") for name in _NUMBERS)]

@@ -270,12 +270,12 @@ class Asked:
         try:
             return work(*arguments)
         except _core.ConfigError as error:
-            said = str(error)
+            message = str(error)
             for path, name in self.called.items():
-                said = said.replace(path, name)
-            if "does not say how fast it is" in said:
-                said += '; of pfeife.uniform_cluster(...): peak={"fp32": "20 TFLOP/s"}, memory_bandwidth="2 TB/s"'
-            raise _core.ConfigError(said) from None
+                message = message.replace(path, name)
+            if "does not say how fast it is" in message:
+                message += '; of pfeife.uniform_cluster(...): peak={"fp32": "20 TFLOP/s"}, memory_bandwidth="2 TB/s"'
+            raise _core.ConfigError(message) from None
 
     def __init__(self, of_model: Any, of_cluster: Any, keywords: Mapping[str, Any]):
         self.keep: list[Any] = []

@@ -7,71 +7,37 @@ Values between two stages of a rank are handed over. Not here: what a stage is (
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch.autograd.graph import get_gradient_edge
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from ._core import ConfigError
 from ._host import Host, Saved
 from ._messages import Arriving, Form, Messages, form_of
 from ._operators import Moment, let_go
+from ._schedule import Action
 from ._slices import Slices
 from ._stages import Stage
 
-CELL = re.compile(r"(\d+)([A-Z_]+?)(\d*)(?:\.(\d+))?(?:[<>](\d+))?")
-NOT_EXECUTED = {"UNSHARD", "RESHARD", "REDUCE_GRAD", "REDUCE_NORM", "OPTIMIZER_STEP"}
-
-
-class Action(NamedTuple):
-    kind: str  # F B I W, SEND_F RECV_F SEND_B RECV_B, OFFLOAD RELOAD
-    stage: int
-    microbatch: int  # with slices of the sequence: of all slices of all microbatches
-    other: int  # the stage at the other end of a transfer
-
-    def __str__(self) -> str:
-        return f"{self.stage}{self.kind}{self.microbatch}"
-
-
-def slices(rows: Sequence[Sequence[str]]) -> int:
-    """Into how many the rows cut the sequence of each microbatch."""
-    return 1 + max((int(one) for row in rows for cell in row for one in re.findall(r"\.(\d+)", cell)), default=0)
-
-
-def actions(row: Sequence[str], slices: int = 1) -> list[Action]:
-    """What a row executes: overlapped cells one after the other, transfers over stages as any others."""
-    found = []
-    for cell in row:
-        for text in cell[1 : cell.index(")")].split(";") if cell.startswith("(") else [cell]:
-            parsed = CELL.fullmatch(text)
-            if parsed is None and text:
-                raise ConfigError(f"the cell {text!r} of the schedule is none that a pipeline executes")
-            stage, kind, microbatch, piece, other = parsed.groups() if parsed else ("", "", "", "", "")
-            kind = kind.removeprefix("SKIP_")
-            if not kind or kind in NOT_EXECUTED:
-                continue
-            step = {"SEND_F": 1, "RECV_F": -1, "SEND_B": -1, "RECV_B": 1}.get(kind, 0)
-            number = int(microbatch) * slices + int(piece or 0)
-            found.append(Action(kind, int(stage), number, int(other) if other else int(stage) + step))
-    return found
+Box = dict[tuple[int, int, int], Any]  # messages by source, target, microbatch: values, or forms and what arrives
 
 
 def needs_gradient(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad
 
 
-class Told(NamedTuple):
-    """What a receiver is told of a tensor."""
+class Announced(NamedTuple):
+    """What a receiver knows of a tensor before it comes."""
 
     form: Form
     needs_gradient: bool
 
 
 def alike(known: Any, now: Any) -> bool:
-    """Whether a message's part is what the receiver was told, but for its strides."""
-    if not isinstance(known, Told) or not isinstance(now, Told):
+    """Whether a message's part is as announced; its strides may differ."""
+    if not isinstance(known, Announced) or not isinstance(now, Announced):
         return bool(known == now)
     return known.form[:2] == now.form[:2] and known.needs_gradient == now.needs_gradient
 
@@ -79,10 +45,10 @@ def alike(known: Any, now: Any) -> bool:
 class Flight(NamedTuple):
     """What a stage keeps of a microbatch between its forward and its backward."""
 
-    ends: Mapping[int, Any]  # of the graph, by result: what was sent need not stay
+    ends: Mapping[int, GradientEdge]  # of the graph, by result: what was sent need not stay
     loss: torch.Tensor | None
     received: Mapping[int, list[Any]]
-    tape: list[tuple[Any, torch.Tensor]] | None
+    tape: list[tuple[GradientEdge, torch.Tensor]] | None
     saved: Saved | None = None  # of a microbatch that is offloaded
 
 
@@ -109,7 +75,7 @@ class Executor:
         self._host = Host(self._device)
         self.scale: Callable[[torch.Tensor], torch.Tensor] | None = None  # of the loss, for fp16
         self.returned: dict[str, list[Any]] | None = None  # [microbatch] by value, of a pass that gives them
-        self.action: Any = None  # where it is; else words
+        self.action: Action | str | None = None  # that runs; else where the pass is, in words
         self.slices: Slices | None = None
         self.clock: Callable[[], Any] | None = None  # while a step is traced
         self.measured: list[tuple[Action, Any, Any, Any]] = []  # turn came, began, ended
@@ -130,11 +96,11 @@ class Executor:
         kind = self._device.type
         cast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
         self._as_written = torch.autocast(kind, enabled=False) if cast else contextlib.nullcontext()  # around backwards
-        self.alike = [(training, cast, *(one.shape for one in part)) for part in micro]  # whose messages hold the same
-        self._split = {(one.stage, one.microbatch) for one in row if one.kind == "I"}
-        self._offloaded = {(one.stage, one.microbatch) for one in row if one.kind == "OFFLOAD"}
-        self._values: dict[tuple[int, int, int], Any] = {}
-        self._gradients: dict[tuple[int, int, int], Any] = {}
+        self.alike = [(training, cast, *(tensor.shape for tensor in part)) for part in micro]  # whose messages hold the same
+        self._split = {(action.stage, action.microbatch) for action in row if action.kind == "I"}
+        self._offloaded = {(action.stage, action.microbatch) for action in row if action.kind == "OFFLOAD"}
+        self._values: Box = {}
+        self._gradients: Box = {}
         self._flights: dict[tuple[int, int], Flight] = {}
         self._loss: torch.Tensor | None = None
         try:
@@ -155,34 +121,34 @@ class Executor:
             if self.slices:
                 self.slices.forget()
 
-    # Messages. What one holds is told before the first of each route and size: of a tensor its form, and whether it needs a
-    # gradient; the value itself if it is no tensor; None where there is no gradient. Strides stay those of the first.
+    # Messages. The first message of each route and size is announced: for a tensor its form and whether it needs a gradient,
+    # for another object the object, for a missing gradient None. Later messages have the strides of the first.
 
-    def _send(self, action: Action, box: dict[tuple[int, int, int], Any]) -> None:
-        to = self._rank_of[action.other]
-        parts = box.pop((action.stage, action.other, action.microbatch))
-        forms = [Told(form_of(one), one.requires_grad) if isinstance(one, torch.Tensor) else one for one in parts]
-        route = (action.kind[-1], action.stage, action.other, self.alike[action.microbatch])
+    def _send(self, action: Action, box: Box) -> None:
+        to = self._rank_of[action.peer]
+        parts = box.pop((action.stage, action.peer, action.microbatch))
+        forms = [Announced(form_of(part), part.requires_grad) if isinstance(part, torch.Tensor) else part for part in parts]
+        route = (action.kind[-1], action.stage, action.peer, self.alike[action.microbatch])
         known = self._forms.get(("sent", route))
         if known is None:
             known = self._forms["sent", route] = forms
-            self._messages.tell(route, forms, to)
+            self._messages.announce(route, forms, to)
         elif len(known) != len(forms) or not all(map(alike, known, forms)):
             raise ConfigError(
-                f"what stage {action.stage} sends to stage {action.other} was {known} and is {forms}: what needs a "
+                f"what stage {action.stage} sends to stage {action.peer} was {known} and is {forms}: what needs a "
                 "gradient stays as it was in the first step; make a new Pipeline after a change"
             )
-        tensors = [one for one in parts if isinstance(one, torch.Tensor)]
-        self._messages.send(route[:3], tensors, to, [one.form for one in known if isinstance(one, Told)])
+        tensors = [part for part in parts if isinstance(part, torch.Tensor)]
+        self._messages.send(route[:3], tensors, to, [form.form for form in known if isinstance(form, Announced)])
 
-    def _receive(self, action: Action, box: dict[tuple[int, int, int], Any]) -> None:
-        source = self._rank_of[action.other]
-        route = (action.kind[-1], action.other, action.stage, self.alike[action.microbatch])
+    def _receive(self, action: Action, box: Box) -> None:
+        source = self._rank_of[action.peer]
+        route = (action.kind[-1], action.peer, action.stage, self.alike[action.microbatch])
         forms = self._forms.get(("received", route))
         if forms is None:
-            forms = self._forms["received", route] = self._messages.hear(source)
-        arriving = self._messages.receive([one.form for one in forms if isinstance(one, Told)], source)
-        box[action.other, action.stage, action.microbatch] = forms, arriving
+            forms = self._forms["received", route] = self._messages.announcement(source)
+        arriving = self._messages.receive([form.form for form in forms if isinstance(form, Announced)], source)
+        box[action.peer, action.stage, action.microbatch] = forms, arriving
 
     def _send_values(self, action: Action) -> None:
         self._send(action, self._values)
@@ -196,17 +162,17 @@ class Executor:
     def _receive_gradients(self, action: Action) -> None:
         self._receive(action, self._gradients)
 
-    def _taken(self, box: dict[tuple[int, int, int], Any], source: int, target: int, microbatch: int) -> list[Any]:
+    def _taken(self, box: Box, source: int, target: int, microbatch: int) -> list[Any]:
         """A message that was received, or what a stage of this rank left."""
         found = box.pop((source, target, microbatch))
         if self._rank_of[source] == self._rank:
             return [
-                one.detach().requires_grad_(one.requires_grad) if isinstance(one, torch.Tensor) else one for one in found
+                value.detach().requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else value for value in found
             ]
         forms, arriving = found
         assert isinstance(arriving, Arriving)
         tensors = iter(arriving.wait())
-        return [next(tensors).requires_grad_(one.needs_gradient) if isinstance(one, Told) else one for one in forms]
+        return [next(tensors).requires_grad_(form.needs_gradient) if isinstance(form, Announced) else form for form in forms]
 
     # Computations.
 
@@ -222,7 +188,7 @@ class Executor:
                 inputs[i] = value
         if self.clock:
             self._began = self.clock()
-        tape: list[Any] | None = [] if (action.stage, m) in self._split else None
+        tape: list[tuple[GradientEdge, torch.Tensor]] | None = [] if (action.stage, m) in self._split else None
         saved = Saved(action.stage, m, stage.offload) if (action.stage, m) in self._offloaded else None
         self._moment.at(m, tape, recomputes=m != stage.kept, offloads=saved is not None)
         if self.slices:
@@ -250,9 +216,9 @@ class Executor:
             if saved:
                 saved.leave(given[i] for i in sent)
                 for source, values in received.items():
-                    for one in values if self._rank_of[source] != self._rank else ():
-                        if isinstance(one, torch.Tensor) and all(one is not other for other in given):
-                            let_go(one)
+                    for tensor in values if self._rank_of[source] != self._rank else ():
+                        if isinstance(tensor, torch.Tensor) and all(tensor is not other for other in given):
+                            let_go(tensor)
 
     def _copy(self, action: Action) -> None:
         saved = self._flights[action.stage, action.microbatch].saved
@@ -287,7 +253,7 @@ class Executor:
                 torch.autograd.backward(roots, gradients)
         for source in stage.returns_to:
             self._gradients[action.stage, source, m] = [
-                one.grad if isinstance(one, torch.Tensor) else None for one in flight.received[source]
+                value.grad if isinstance(value, torch.Tensor) else None for value in flight.received[source]
             ]
         if flight.tape:
             self._flights[action.stage, m] = Flight({}, None, {}, flight.tape)

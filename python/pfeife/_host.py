@@ -28,7 +28,7 @@ class Handle:
         self.form = tensor.dtype, tensor.storage_offset(), tensor.size(), tensor.stride()
 
     def value(self, stage: int, microbatch: int) -> torch.Tensor:
-        """As autograd checks what it saves itself: unchanged since the forward."""
+        """The saved tensor. Errors: RuntimeError if it is still on the host, or was written since the forward, as autograd raises."""
         if self.tensor is None:
             raise RuntimeError(
                 f"internal error: {stage}B{microbatch} reads what is on the host: {stage}RELOAD{microbatch} did not run before it"
@@ -89,21 +89,21 @@ class Saved:
 
     def leave(self, values: Iterable[Any]) -> None:
         """These go to other stages: messages hold their storages for a while."""
-        self._leaving |= {storage_of(one) for one in values if isinstance(one, torch.Tensor)}
+        self._leaving |= {storage_of(value) for value in values if isinstance(value, torch.Tensor)}
 
     def going(self, device: torch.device) -> list[list[Handle]]:
         """[storage] the handles of what OFFLOAD takes. What anyone else holds, too, stays: its memory would not go. So do
         parameters, buffers, weights that autocast cast, and what goes to other stages or comes from one of this rank."""
-        of: dict[int, list[Handle]] = {}
+        by_storage: dict[int, list[Handle]] = {}
         for reference in self._handles:
             if (handle := reference()) is not None and handle.tensor is not None and handle.tensor.device == device:
                 handle.value(self.stage, self.microbatch)
-                of.setdefault(storage_of(handle.tensor), []).append(handle)
-        one = torch.empty(1, device=device)
-        beside = holders(storage_of(one)) - 1  # the object in Python
+                by_storage.setdefault(storage_of(handle.tensor), []).append(handle)
+        probe = torch.empty(1, device=device)
+        beside = holders(storage_of(probe)) - 1  # the object in Python
         own = [
             handles
-            for storage, handles in of.items()
+            for storage, handles in by_storage.items()
             if storage not in self._leaving and holders(storage) == len(handles) + beside
         ]
         sizes = [handles[0].tensor.untyped_storage().nbytes() for handles in own]  # type: ignore[union-attr]
@@ -112,7 +112,7 @@ class Saved:
 
 
 class Buffer(NamedTuple):
-    """Of the host. read: event of the RELOAD that read it last."""
+    """Memory of the host. read: event of the RELOAD that read it last."""
 
     data: torch.Tensor  # [bytes] uint8
     read: Any
@@ -166,7 +166,7 @@ class Host:
         return began, ended
 
     def reload(self, saved: Saved, clock: Callable[[], Any]) -> tuple[Any, Any]:
-        """As offload(), whose copies it waits for."""
+        """Copies back what offload() took, after its copies are done. Returns what the clock said at the begin and at the end."""
         # Of the stream that computes, which waits for the copies before it reads, or gives the memory back.
         arriving = [torch.empty(buffer.data.numel(), dtype=torch.uint8, device=self._device) for buffer, _ in saved.away]
         with self._behind(self._back, saved.done):

@@ -25,8 +25,8 @@ from ._stages import Program
 class Measured(Model):
     """Layers with the times that a device took for them; plan() takes it. table: [layer] what was measured."""
 
-    def __init__(self, of: Model, table: list[dict[str, Any]], cuts: list[int]):
-        super().__init__(of.entry, of.name, of.keep, of.more)
+    def __init__(self, archive: Model, table: list[dict[str, Any]], cuts: list[int]):
+        super().__init__(archive.entry, archive.name, archive.keep, archive.more)
         self.table = table
         self._cuts = cuts
 
@@ -39,7 +39,7 @@ class Measured(Model):
 def measure(
     capture: Capture, device: torch.device, compile: bool | dict[str, Any], autocast: torch.dtype | None, repetitions: int
 ) -> Measured:
-    """As pfeife.measure()."""
+    """Does the work of pfeife.measure()."""
     archive = model(capture.archive)
     any_devices: dict[str, Any] = dict(peak={"fp32": "10 TFLOP/s"}, memory_bandwidth="1 TB/s", memory="100 TiB")
     how: dict[str, Any] = dict(microbatches=1, baselines=[], engines=["estimate"], recompute="none")
@@ -49,42 +49,42 @@ def measure(
         raise ConfigError("the model has no place to be cut")
     blocks = len(cuts) + 1
     cut = plan(archive, uniform_cluster(blocks, **any_devices), devices=blocks, cuts=cuts, families=["gpipe"], iterations=1, **how)
-    said = cut.stages
-    program = Program(capture, capture.parameters, capture.buffers, said)
+    planned = cut.stages
+    program = Program(capture, capture.parameters, capture.buffers, planned)
     names = [found[i][0] for i in [*cuts, len(found) - 1]]
     last_reader: dict[Any, int] = {}
     for (_, reader), crossing in program.crossings.items():
         for value in crossing:
             last_reader[value] = max(reader, last_reader.get(value, 0))
-    values: dict[Any, torch.Tensor] = dict(zip(program.inputs, (here(one, device) for one in capture.example)))
+    values: dict[Any, torch.Tensor] = dict(zip(program.inputs, (here(leaf, device) for leaf in capture.example)))
     table = []
     sizes: dict[Any, int] = {}
     counted: set[str] = set()
     for number, nodes in enumerate(program.nodes):
         own = {name: here(program.tensor(name), device) for name in program.state(nodes)}
-        of_block = Program(capture, {**capture.parameters, **capture.buffers, **all_names(program, own)}, {}, said)
-        gives = [one for one in last_reader if one in nodes]
+        of_block = Program(capture, {**capture.parameters, **capture.buffers, **all_names(program, own)}, {}, planned)
+        gives = [node for node in last_reader if node in nodes]
         gives += [program.outputs[0]] if program.loss_stage == number else []
         module = of_block.assemble(nodes, gives, device, Moment(0, device))
-        inputs = [values[one] for one in program.read(nodes)]
-        row, made = timed_block(module, inputs, device, compile, autocast, repetitions)
-        values.update(zip(gives, made))
-        sizes.update({one: tensor.nbytes for one, tensor in zip(gives, made)})
-        values = {one: tensor for one, tensor in values.items() if one in program.inputs or last_reader.get(one, -1) > number}
+        inputs = [values[node] for node in program.read(nodes)]
+        row, outputs = timed_block(module, inputs, device, compile, autocast, repetitions)
+        values.update(zip(gives, outputs))
+        sizes.update({node: tensor.nbytes for node, tensor in zip(gives, outputs)})
+        values = {node: tensor for node, tensor in values.items() if node in program.inputs or last_reader.get(node, -1) > number}
         to_next = program.crossings.get((number, number + 1), [])
         new = [name for name in own if name not in counted and isinstance(own[name], nn.Parameter)]
         counted.update(new)
         row.update(
             name=names[number],
-            output_bytes=sum(sizes[one] for one in to_next),
+            output_bytes=sum(sizes[node] for node in to_next),
             parameter_bytes=sum(own[name].nbytes for name in new),
         )
         table.append(row)
     skips = [
-        (one.name, names[source], names[to], sizes[one])
+        (node.name, names[source], names[to], sizes[node])
         for (source, to), crossing in program.crossings.items()
         if to > source + 1
-        for one in crossing
+        for node in crossing
     ]
     columns = {key: [row[key] for row in table] for key in table[0] if key != "name"}
     return Measured(layers(names=names, **columns, skips=skips, name=type(capture.module).__name__), table, cuts)
@@ -114,16 +114,16 @@ def timed_block(
     repetitions: int,
 ) -> tuple[dict[str, Any], list[torch.Tensor]]:
     """Times, bytes kept for backward, and results. The gradients of inputs alone are those of frozen weights."""
-    trained = [one for one in module.parameters() if one.requires_grad]
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
     row: dict[str, Any] = {}
-    made: list[torch.Tensor] = []
+    outputs: list[torch.Tensor] = []
     for frozen in (False, True) if trained else (False,):
-        for one in trained:
-            one.requires_grad_(not frozen)
+        for parameter in trained:
+            parameter.requires_grad_(not frozen)
         run = torch.compile(module, **(compile if isinstance(compile, dict) else {})) if compile else module
         forward, backward = [], []
         for repetition in range(2 + repetitions):
-            leaves = [one.detach().requires_grad_(one.requires_grad) for one in inputs]
+            leaves = [value.detach().requires_grad_(value.requires_grad) for value in inputs]
             kept = Kept([*module.parameters(), *module.buffers()])
             with torch.autocast(device.type, autocast, enabled=autocast is not None):
                 if repetition == 1 and not frozen:  # compiled already, not timed
@@ -133,26 +133,26 @@ def timed_block(
                     continue
                 took, results = clocked(lambda: run(*leaves), device)
             forward.append(took)
-            roots = [one for one in results if isinstance(one, torch.Tensor) and one.requires_grad]
-            wanted = [one for one in [*leaves, *(() if frozen else trained)] if one.requires_grad]
+            roots = [result for result in results if isinstance(result, torch.Tensor) and result.requires_grad]
+            wanted = [leaf for leaf in [*leaves, *(() if frozen else trained)] if leaf.requires_grad]
             if roots and wanted:
-                gradients = [torch.ones_like(one) for one in roots]
+                gradients = [torch.ones_like(root) for root in roots]
                 took, _ = clocked(lambda: torch.autograd.grad(roots, wanted, gradients, allow_unused=True), device)
             else:
                 took = 0.0
             backward.append(took)
-            made = [one.detach().requires_grad_(one.requires_grad) for one in results]
+            outputs = [result.detach().requires_grad_(result.requires_grad) for result in results]
         median = statistics.median(backward[-repetitions:])
         if not frozen:
-            needs_input = any(one.requires_grad for one in inputs)
+            needs_input = any(value.requires_grad for value in inputs)
             row["forward_ms"] = statistics.median(forward[-repetitions:])
             row["backward_input_ms"], row["backward_weight_ms"] = (median, 0.0) if needs_input and not trained else (0.0, median)
-            results_of_training = made
+            results_of_training = outputs
         elif needs_input:
             whole = row["backward_weight_ms"]
             row["backward_input_ms"], row["backward_weight_ms"] = min(median, whole), max(0.0, whole - median)
-    for one in trained:
-        one.requires_grad_(True)
+    for parameter in trained:
+        parameter.requires_grad_(True)
     return row, results_of_training
 
 
@@ -161,20 +161,20 @@ def clocked(work: Callable[[], Any], device: torch.device) -> tuple[float, Any]:
     if device.type == "cuda":
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
-        made = work()
+        result = work()
         end.record()
         end.synchronize()
-        return start.elapsed_time(end), made
+        return start.elapsed_time(end), result
     before = time.perf_counter()
-    made = work()
-    return 1e3 * (time.perf_counter() - before), made
+    result = work()
+    return 1e3 * (time.perf_counter() - before), result
 
 
 class Kept:
     """Bytes that autograd keeps, once a storage, without weights."""
 
     def __init__(self, weights: Iterable[torch.Tensor]):
-        self._seen = {one.untyped_storage().data_ptr() for one in weights}
+        self._seen = {weight.untyped_storage().data_ptr() for weight in weights}
         self.bytes = 0
 
     def keep(self, tensor: torch.Tensor) -> torch.Tensor:

@@ -53,7 +53,7 @@ ON_THEIR_WAY = 4
 
 
 class Messages:
-    """Those that this rank sends and receives.
+    """The messages that this rank sends and receives.
 
     ranks: of the world, in order; they alone make this, in one order. device: of this rank's tensors; Gloo carries those of
     a card by way of the host. timeout: seconds until an exchange counts as hung; None = as in init_process_group.
@@ -67,7 +67,7 @@ class Messages:
         number = store.add(f"pfeife/{name}/{me}", 1)  # the same on all of them
         self._store = dist.PrefixStore(f"pfeife/{name}/{number}", store)
         self._ranks, self.rank = len(ranks), list(ranks).index(me)
-        self._told = 0
+        self._exchanged = 0
         self._limit = timeout
         self.all(None)  # all are there: else the backend waits for one that it has no name for
         self._backend = self._connected(dist.group.WORLD, device, timeout)
@@ -134,18 +134,19 @@ class Messages:
         self._peers[route] = to
 
     def receive(self, forms: Sequence[Form], source: int) -> Arriving:
-        tensors = [torch.empty_strided(one.shape, one.stride, dtype=one.dtype, device=self.wire) for one in forms]
+        tensors = [torch.empty_strided(form.shape, form.stride, dtype=form.dtype, device=self.wire) for form in forms]
         with self.awaiting([source]):
-            works = self._post(self._backend.recv, [flat(one) for one in tensors], source)
+            works = self._post(self._backend.recv, [flat(tensor) for tensor in tensors], source)
         return Arriving(self, tensors, works, [source])
 
-    def tell(self, route: Any, thing: Any, to: int) -> None:
-        """A thing of Python, for hear() of the other rank."""
+    def announce(self, route: Any, thing: Any, to: int) -> None:
+        """Sends a picklable object, which announcement() of the other rank returns."""
         data = torch.frombuffer(bytearray(pickle.dumps(thing)), dtype=torch.uint8)
         for part in (torch.tensor([len(data)]), data):
-            self.send((route, "told"), [part], to)
+            self.send((route, "announced"), [part], to)
 
-    def hear(self, source: int) -> Any:
+    def announcement(self, source: int) -> Any:
+        """Waits for what announce() of the rank `source` sends, and returns it."""
         size = self.receive([Form(torch.int64, torch.Size([1]), (1,))], source).wait()[0]
         data = self.receive([Form(torch.uint8, torch.Size([int(size)]), (1,))], source).wait()[0]
         return pickle.loads(data.cpu().numpy().tobytes())
@@ -186,18 +187,18 @@ class Messages:
         sizes = [dtype.itemsize * shape.numel() for dtype, shape in forms]
         flat = torch.empty(sum(sizes), dtype=torch.uint8, device=self.device)
         if tensors:
-            flat = torch.cat([one.resolve_conj().resolve_neg().contiguous().view(-1).view(torch.uint8) for one in tensors])
+            flat = torch.cat([tensor.resolve_conj().resolve_neg().contiguous().view(-1).view(torch.uint8) for tensor in tensors])
         parts = self.first(flat, rank).split(sizes) if len(flat) else [flat] * len(sizes)
         return [part.clone().view(dtype).view(shape) for part, (dtype, shape) in zip(parts, forms)]
 
     def all(self, thing: Any) -> list[Any]:
-        """[rank] A thing of Python of each."""
-        self._told += 1
-        self._store.set(f"{self._told}/{self.rank}", pickle.dumps(thing))
-        return [self._heard(f"{self._told}/{rank}", rank) for rank in range(self._ranks)]
+        """[rank] The picklable object that each rank gave to this call; all ranks must call it."""
+        self._exchanged += 1
+        self._store.set(f"{self._exchanged}/{self.rank}", pickle.dumps(thing))
+        return [self._fetched(f"{self._exchanged}/{rank}", rank) for rank in range(self._ranks)]
 
-    def _heard(self, key: str, rank: int) -> Any:
-        """Errors: RuntimeFault of a rank that does not say it in time."""
+    def _fetched(self, key: str, rank: int) -> Any:
+        """Waits for the object of a rank. Errors: RuntimeFault if the rank does not store it in time."""
         patience, pause = self._patience(getattr(self, "_backend", None)).total_seconds(), 0.001
         end = time.monotonic() + patience
         with self.awaiting([rank]):
@@ -205,15 +206,15 @@ class Messages:
                 if self._store.check(["failed"]):
                     raise RuntimeFault(f"rank {rank} waits no longer: {self._store.get('failed').decode()}")
                 if time.monotonic() > end:
-                    late = [one for one in range(self._ranks) if not self._store.check([f"{self._told}/{one}"])]
+                    late = [rank for rank in range(self._ranks) if not self._store.check([f"{self._exchanged}/{rank}"])]
                     words = "rank" + "s" * (len(late) > 1) + " " + ", ".join(map(str, late))
-                    raise RuntimeFault(f"{words} did not come within {patience:g} s: died or stalled before{' Pipeline()' if self._told == 1 else ''}")
+                    raise RuntimeFault(f"{words} did not come within {patience:g} s: died or stalled before{' Pipeline()' if self._exchanged == 1 else ''}")
                 time.sleep(pause)
                 pause = min(2 * pause, 0.05)
         return pickle.loads(self._store.get(key))
 
     def reason(self) -> str:
-        """Of the rank that failed first, if it could say one."""
+        """The reason of the rank that failed first, if that rank could report one."""
         with contextlib.suppress(Exception):
             if self._store.check(["failed"]):
                 return str(self._store.get("failed").decode())

@@ -89,7 +89,7 @@ class Moment:
 
 
 def let_go(leaf: torch.Tensor) -> None:
-    """Of a leaf's storage, which autograd's hooks keep for the backward; what remains has its shape, and takes its gradient."""
+    """Frees a leaf's storage, which autograd's hooks keep for the backward. The leaf keeps its shape, and still takes its gradient."""
     leaf.data = leaf.new_empty(1).expand(leaf.shape)
 
 
@@ -99,19 +99,19 @@ class Deferred(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, anchor: torch.Tensor, call: Callable[..., Any], moment: Moment, *inputs: torch.Tensor) -> torch.Tensor:
         with torch.enable_grad():
-            ctx.own = [one.detach().requires_grad_(one.requires_grad) for one in inputs]
-            made = call(*ctx.own)
-        ctx.edge, ctx.tape = get_gradient_edge(made), moment.tape
-        for one in ctx.own if moment.offloads else ():
-            let_go(one)
-        return made.detach()
+            ctx.own = [value.detach().requires_grad_(value.requires_grad) for value in inputs]
+            result = call(*ctx.own)
+        ctx.edge, ctx.tape = get_gradient_edge(result), moment.tape
+        for tensor in ctx.own if moment.offloads else ():
+            let_go(tensor)
+        return result.detach()
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        wanted = [one for one in ctx.own if one.requires_grad]
-        made = iter(torch.autograd.grad([ctx.edge], wanted, [grad], retain_graph=True) if wanted else ())
+        wanted = [tensor for tensor in ctx.own if tensor.requires_grad]
+        gradients = iter(torch.autograd.grad([ctx.edge], wanted, [grad], retain_graph=True) if wanted else ())
         ctx.tape.append((ctx.edge, grad))
-        return None, None, None, *[next(made) if one.requires_grad else None for one in ctx.own]
+        return None, None, None, *[next(gradients) if tensor.requires_grad else None for tensor in ctx.own]
 
 
 def deferred(target: Callable[..., Any], moment: Moment) -> Callable[..., Any]:
@@ -119,13 +119,13 @@ def deferred(target: Callable[..., Any], moment: Moment) -> Callable[..., Any]:
     anchor = torch.empty(0, requires_grad=True)  # so that the result needs a gradient though no activation does
 
     def later(*args: Any, **kwargs: Any) -> Any:
-        weights = [one for i, one in enumerate(args) if i not in at and isinstance(one, torch.Tensor)]
-        if moment.tape is None or not any(one.requires_grad for one in weights):
+        weights = [argument for i, argument in enumerate(args) if i not in at and isinstance(argument, torch.Tensor)]
+        if moment.tape is None or not any(weight.requires_grad for weight in weights):
             return target(*args, **kwargs)
 
         def call(*activations: torch.Tensor) -> torch.Tensor:
             new = dict(zip(at, activations))
-            return target(*[new.get(i, one) for i, one in enumerate(args)], **kwargs)
+            return target(*[new.get(i, argument) for i, argument in enumerate(args)], **kwargs)
 
         return Deferred.apply(anchor, call, moment, *[args[i] for i in at])
 
@@ -147,15 +147,15 @@ def copied(module: nn.Module, written: Sequence[tuple[torch.Tensor, torch.Tensor
     """While it holds, the module works with copies of the tensors that it writes, (tensor, copy): so what a microbatch keeps
     for its backward stays when the next one writes."""
     copy_of = {id(tensor): copy for tensor, copy in written}
-    tables = [table for one in module.modules() for table in (one._buffers, one._parameters)] if written else []
-    places = [(table, name, one) for table in tables for name, one in table.items() if id(one) in copy_of]
+    tables = [table for module in module.modules() for table in (module._buffers, module._parameters)] if written else []
+    places = [(table, name, tensor) for table in tables for name, tensor in table.items() if id(tensor) in copy_of]
     try:
-        for table, name, one in places:
-            table[name] = copy_of[id(one)]
+        for table, name, tensor in places:
+            table[name] = copy_of[id(tensor)]
         yield
     finally:
-        for table, name, one in places:
-            table[name] = one
+        for table, name, tensor in places:
+            table[name] = tensor
 
 
 class Rerun(torch.autograd.Function):
@@ -167,13 +167,13 @@ class Rerun(torch.autograd.Function):
         ctx.run = run
         cast = dict(enabled=torch.is_autocast_enabled(kind), cache_enabled=torch.is_autocast_cache_enabled())
         ctx.cast = dict(device_type=kind, dtype=torch.get_autocast_dtype(kind), **cast)
-        ctx.tensors = [i for i, one in enumerate(inputs) if isinstance(one, torch.Tensor)]
-        ctx.inputs = [None if i in ctx.tensors else one for i, one in enumerate(inputs)]
+        ctx.tensors = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
+        ctx.inputs = [None if i in ctx.tensors else value for i, value in enumerate(inputs)]
         ctx.save_for_backward(*[inputs[i] for i in ctx.tensors])
-        made = run(anchor, *inputs)
-        plain = [one for one, needs in zip(made, trained) if isinstance(one, torch.Tensor) and not needs]
+        results = run(anchor, *inputs)
+        plain = [result for result, needs in zip(results, trained) if isinstance(result, torch.Tensor) and not needs]
         ctx.mark_non_differentiable(*plain)
-        return made
+        return results
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
@@ -181,11 +181,11 @@ class Rerun(torch.autograd.Function):
         for i, saved in zip(ctx.tensors, ctx.saved_tensors):
             inputs[i] = saved.detach().requires_grad_(saved.requires_grad)
         with torch.enable_grad(), torch.autocast(**ctx.cast):
-            made = ctx.run(torch.empty(0), *inputs)
-        roots = [(one, of) for one, of in zip(made, gradients) if of is not None and isinstance(one, torch.Tensor) and one.requires_grad]
+            results = ctx.run(torch.empty(0), *inputs)
+        roots = [(result, gradient) for result, gradient in zip(results, gradients) if gradient is not None and isinstance(result, torch.Tensor) and result.requires_grad]
         if roots:
             torch.autograd.backward(*map(list, zip(*roots)))
-        return None, None, None, None, *[one.grad if isinstance(one, torch.Tensor) else None for one in inputs]
+        return None, None, None, None, *[value.grad if isinstance(value, torch.Tensor) else None for value in inputs]
 
 
 class Again(nn.Module):
@@ -215,7 +215,7 @@ class Again(nn.Module):
                 return self.inner(*args)
             self._moment.base = moment
             now = [getattr(self.inner, name) for name in self._written]
-            with copied(self.inner, [(one, copy.clone()) for one, copy in zip(now, before)]):
+            with copied(self.inner, [(buffer, copy.clone()) for buffer, copy in zip(now, before)]):
                 return self.inner(*args)
 
         # With a tape, backwards run inside the backward that computes again, which torch's checkpoint that is not reentrant would
@@ -227,12 +227,12 @@ class Again(nn.Module):
 
 
 def arguments(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Of an operator, by name, also those that are left out."""
+    """The arguments of an operator by name, with the defaults of those that the call leaves out."""
     schema = getattr(target, "_schema", None)
     if schema is None:
         return {}
-    found = {one.name: one.default_value for one in schema.arguments if one.has_default_value()}
-    return {**found, **dict(zip((one.name for one in schema.arguments), args)), **kwargs}
+    found = {argument.name: argument.default_value for argument in schema.arguments if argument.has_default_value()}
+    return {**found, **dict(zip((argument.name for argument in schema.arguments), args)), **kwargs}
 
 
 def takes_random_numbers(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
@@ -266,5 +266,5 @@ def in_evaluation(node: fx.Node) -> tuple[Any, Any]:
     """The node's arguments as an evaluating model has them."""
     if not arguments(node.target, node.args, node.kwargs):
         return node.args, node.kwargs
-    args = [QUIET.get(one.name, given) for one, given in zip(node.target._schema.arguments, node.args)]
+    args = [QUIET.get(argument.name, given) for argument, given in zip(node.target._schema.arguments, node.args)]
     return tuple(args), {name: QUIET.get(name, given) for name, given in node.kwargs.items()}

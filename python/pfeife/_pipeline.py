@@ -19,18 +19,19 @@ from ._agreement import Batches, Photographed
 from ._assembly import Assembly
 from ._check import Checked, Measured, check, trace
 from ._core import ConfigError, RuntimeFault
-from ._executor import Action, Executor
+from ._executor import Executor
 from ._messages import Arriving, Messages
 from ._operators import Moment
 from ._plan import autocast_type
 from ._pulse import Pulse
 from ._same_graph import adopted, facts_of
+from ._schedule import Action
 
 BUCKET_BYTES = 25 << 20
 
 
 def full(tensor: torch.Tensor) -> torch.Tensor:
-    """Of a tensor in parts, all of it."""
+    """Gathers a DTensor; returns other tensors unchanged."""
     whole: torch.Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
     return whole
 
@@ -55,11 +56,11 @@ class Named(dict[str, nn.Parameter]):
 
 
 class Given(NamedTuple):
-    """A batch. micro: [microbatch][input]. lacking: names of inputs that it did not have."""
+    """A batch. micro: [microbatch][input]. missing: names of inputs that it did not have."""
 
     leaves: list[torch.Tensor]
     micro: list[list[torch.Tensor]]
-    lacking: set[str]
+    missing: set[str]
 
 
 class Pipeline:
@@ -161,9 +162,9 @@ class Pipeline:
         of_rank = self._messages.all(f"{type(mistake).__name__}: {mistake}" if mistake else "")
         if mistake:
             raise mistake
-        for rank, said in enumerate(of_rank):
-            if said:
-                raise ConfigError(f"rank {rank}: {said}")
+        for rank, report in enumerate(of_rank):
+            if report:
+                raise ConfigError(f"rank {rank}: {report}")
         self._ties = self._tied()
         if self.replicas and self._shard is None:
             for name in self.names:
@@ -175,10 +176,10 @@ class Pipeline:
         graph, plan = str(self.capture.program.graph), f"{self.plan.schedule.cells}{self.plan.rank_of_stage}"
         own = zlib.crc32(graph.encode()), zlib.crc32(plan.encode())
         of_rank = self._messages.all(own)
-        if all(one == of_rank[0] for one in of_rank):
+        if all(facts == of_rank[0] for facts in of_rank):
             return
-        if all(one[0] == of_rank[0][0] for one in of_rank):
-            other = next(rank for rank, one in enumerate(of_rank) if one != of_rank[0])
+        if all(facts[0] == of_rank[0][0] for facts in of_rank):
+            other = next(rank for rank, facts in enumerate(of_rank) if facts != of_rank[0])
             raise ConfigError(f"rank {other} has another graph or plan than rank 0; all ranks capture and plan the same")
         facts = self._messages.all(None if self.rank else facts_of(self.plan, self.capture.program))[0]
         if own[0] != of_rank[0][0]:
@@ -205,7 +206,7 @@ class Pipeline:
                 "ShardedGradScaler(process_group=...), then scaler.step(optimizer) and scaler.update(); or plan with bf16_amp",
                 stacklevel=3,
             )
-        self._forward_row = [one for one in self.row if one.kind in ("F", "SEND_F", "RECV_F")]
+        self._forward_row = [action for action in self.row if action.kind in ("F", "SEND_F", "RECV_F")]
         self.microbatches = assembly.microbatches
         self._rank_of = assembly.rank_of
         self._refuse_options()
@@ -244,7 +245,7 @@ class Pipeline:
             tensor.data = tensor.data.to(self.device)
 
     def _sharded(self) -> None:
-        if any(one.kind == "I" for one in self.row):
+        if any(action.kind == "I" for action in self.row):
             raise ConfigError(
                 "FSDP2 gathers weights and sums gradients in hooks of whole backwards, which I and W are not: plan for families "
                 "without them (1f1b, interleaved_1f1b, looped, gpipe), or use replicas"
@@ -261,7 +262,7 @@ class Pipeline:
                 self.module.get_submodule(owner)._parameters[leaf] = parameter
 
     def _compiled(self, how: Mapping[str, Any]) -> None:
-        if any(one.kind == "I" for one in self.row):
+        if any(action.kind == "I" for action in self.row):
             warnings.warn(
                 "torch.compile makes gradients of inputs and of weights together: I is a whole backward, and W is empty. "
                 "Families without I and W lose nothing",
@@ -281,13 +282,13 @@ class Pipeline:
         ties = []
         groups: dict[tuple[int, ...], Messages] = {}
         for name, ranks in holders.items():
-            tensor, of = self.program.tensor(name), tuple(sorted(ranks))
-            if isinstance(tensor, nn.Parameter) and len(of) > 1 and self.rank in of:
-                if of not in groups:
-                    world = [dist.get_global_rank(self.group, rank) for rank in of]
-                    groups[of] = Messages(world, self.device, self._timeout)
-                tensor.data.copy_(groups[of].first(tensor))
-                ties.append((tensor, groups[of]))
+            tensor, members = self.program.tensor(name), tuple(sorted(ranks))
+            if isinstance(tensor, nn.Parameter) and len(members) > 1 and self.rank in members:
+                if members not in groups:
+                    world = [dist.get_global_rank(self.group, rank) for rank in members]
+                    groups[members] = Messages(world, self.device, self._timeout)
+                tensor.data.copy_(groups[members].first(tensor))
+                ties.append((tensor, groups[members]))
         return ties
 
     def _count_once(self) -> None:
@@ -318,7 +319,7 @@ class Pipeline:
             buckets[-1].append(tensor.grad)
             room -= tensor.nbytes
         for bucket in buckets:
-            under_way.append((bucket, self._across.begin_sum(torch.cat([one.reshape(-1) for one in bucket]))))
+            under_way.append((bucket, self._across.begin_sum(torch.cat([parameter.reshape(-1) for parameter in bucket]))))
 
     # Steps.
 
@@ -342,7 +343,7 @@ class Pipeline:
             tied = {id(tie) for tie, _ in self._ties}
             for number, stage in self.stages.items():
                 last = max(i for i, action in enumerate(self.row) if action.stage == number and action.kind in "BIW")
-                untied = [one for one in stage.trained if id(one) not in tied]
+                untied = [parameter for parameter in stage.trained if id(parameter) not in tied]
                 after[last] = lambda untied=untied: self._sum_replicas(untied, under_way)  # type: ignore[misc]
         if self._scaler is not None:
             self._scaler.scale(torch.ones((), device=self.device))  # which makes the scale on ranks without a loss, too
@@ -354,7 +355,7 @@ class Pipeline:
                 if self.replicas:
                     self._sum_replicas([tie for tie, _ in self._ties], under_way)
                 for bucket, sums in under_way:
-                    parts = sums.wait()[0].split([one.numel() for one in bucket])
+                    parts = sums.wait()[0].split([parameter.numel() for parameter in bucket])
                     for gradient, part in zip(bucket, parts):
                         gradient.copy_(part.view_as(gradient))
             self._summed = True
@@ -420,8 +421,8 @@ class Pipeline:
         given, mistake = Given([], [], set()), None
         try:
             self._photographed.refuse_changes(trains)
-            leaves, lacking = taken()
-            given = Given(leaves, self.capture.split(leaves, self.microbatches), lacking)
+            leaves, missing = taken()
+            given = Given(leaves, self.capture.split(leaves, self.microbatches), missing)
         except Exception as error:
             mistake = error
         self._executor.action = "before the first action"
@@ -432,18 +433,18 @@ class Pipeline:
         return given
 
     def _run(self, row: list[Action], given: Given, training: bool, after: Any) -> torch.Tensor:
-        leaves, micro, lacking = given
+        leaves, micro, missing = given
         with self._failing(lambda: str(self._executor.action)):
             self._filled()
-            counts = self._counts(leaves, micro, by_samples=bool(lacking))
+            counts = self._counts(leaves, micro, by_samples=bool(missing))
             with self.moment.kept(), self.cast():
                 loss = self._executor.run(row, micro, counts, training, after)
             torch.clear_autocast_cache()  # casts of weights that change
             if self._executor.returned is not None:
                 self._executor.action = "behind the last action"
-                made = self._returned(self._executor.returned, micro, counts, lacking)
+                outputs = self._returned(self._executor.returned, micro, counts, missing)
                 self._executor.action = "between steps"
-                return made
+                return outputs
             if self._loss_type is None:
                 self._loss_type = self._messages.all(loss.dtype)[self._rank_of[self.program.loss_stage]]
             loss = self._messages.sum(loss.to(self._loss_type))
@@ -472,21 +473,21 @@ class Pipeline:
                     products.fp32_precision = "tf32"
             yield
 
-    def _returned(self, own: dict[str, list[Any]], micro: list[list[torch.Tensor]], counts: list[float], lacking: set[str]) -> Any:
+    def _returned(self, own: dict[str, list[Any]], micro: list[list[torch.Tensor]], counts: list[float], missing: set[str]) -> Any:
         """What the module returns, of the values that the ranks made."""
         alike = tuple(self._executor.alike)
         if alike not in self._forms:
-            forms = {name: [(one.dtype, one.shape) if isinstance(one, torch.Tensor) else one for one in of] for name, of in own.items()}
+            forms = {name: [(value.dtype, value.shape) if isinstance(value, torch.Tensor) else value for value in column] for name, column in own.items()}
             self._forms[alike] = self._messages.all(forms)
-        names = [one.name for one in self.program.inputs]
-        parts: list[dict[str, Any]] = [{name: one.to(self.device) for name, one in zip(names, part)} for part in micro]
+        names = [node.name for node in self.program.inputs]
+        parts: list[dict[str, Any]] = [{name: tensor.to(self.device) for name, tensor in zip(names, part)} for part in micro]
         for rank, forms in enumerate(self._forms[alike]):
-            for name, of in forms.items():
-                tensors = [one for one in own[name] if isinstance(one, torch.Tensor)] if rank == self.rank else None
-                values = iter(self._messages.bytes_of([one for one in of if isinstance(one, tuple)], tensors, rank))
-                for part, one in zip(parts, of):
-                    part[name] = next(values) if isinstance(one, tuple) else one
-        return self.capture.outputs.made(parts, [count / sum(counts) for count in counts], lacking)
+            for name, column in forms.items():
+                tensors = [value for value in own[name] if isinstance(value, torch.Tensor)] if rank == self.rank else None
+                values = iter(self._messages.bytes_of([value for value in column if isinstance(value, tuple)], tensors, rank))
+                for part, value in zip(parts, column):
+                    part[name] = next(values) if isinstance(value, tuple) else value
+        return self.capture.outputs.assembled(parts, [count / sum(counts) for count in counts], missing)
 
     def _counts(self, leaves: list[torch.Tensor], micro: list[list[torch.Tensor]], by_samples: bool = False) -> list[float]:
         """[microbatch] How much of the step's loss is its own, over all replicas."""
@@ -544,14 +545,14 @@ class Pipeline:
     def _state(self) -> tuple[str, tuple[int, ...]]:
         """What this rank does, and for which ranks of the world it waits."""
         every = [self._messages, *(holders for _, holders in self._ties), *([self._across] if self._across else [])]
-        return str(getattr(self._executor, "action", "in Pipeline()")), next((one.awaited for one in every if one.awaited), ())
+        return str(getattr(self._executor, "action", "in Pipeline()")), next((status.awaited for status in every if status.awaited), ())
 
     # What training needs besides.
 
     def named_parameters(self, prefix: str = "") -> Named:
         """This rank's, by their names in the module; a tied one by its first name. prefix: of the names, with a dot."""
         tensors = {f"{prefix}.{name}" if prefix else name: self.program.tensor(name) for name in self.names}
-        return Named({name: one for name, one in tensors.items() if isinstance(one, nn.Parameter)})
+        return Named({name: tensor for name, tensor in tensors.items() if isinstance(tensor, nn.Parameter)})
 
     def parameters(self) -> list[nn.Parameter]:
         """This rank's, for an optimizer; an empty one where there is none, as optimizers want one."""
@@ -564,28 +565,28 @@ class Pipeline:
         used = {id(self.program.tensor(name)) for name in self.names}
         of_stages = {id(self.program.tensor(n)) for nodes in self.program.nodes for n in self.program.state(nodes)}
         return {
-            name: one.detach()
-            for name, one in kept.items()
-            if id(one) in used or (self.rank == 0 and id(one) not in of_stages)
+            name: tensor.detach()
+            for name, tensor in kept.items()
+            if id(tensor) in used or (self.rank == 0 and id(tensor) not in of_stages)
         }
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Of state_dict(), or of the unsplit module. Errors: ConfigError if this rank's are not all there."""
+        """Loads what state_dict() of this rank or of the unsplit module gave. Errors: ConfigError if a name of this rank is missing."""
         own = self.state_dict()
-        if lacking := [name for name in own if name not in state]:
-            raise ConfigError(f"the state lacks {', '.join(lacking[:5])}" + (" and more" if len(lacking) > 5 else ""))
+        if missing := [name for name in own if name not in state]:
+            raise ConfigError(f"the state lacks {', '.join(missing[:5])}" + (" and more" if len(missing) > 5 else ""))
         for name, tensor in own.items():
             tensor.copy_(state[name])
 
     @torch.no_grad()
     def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> torch.Tensor:
-        """As torch.nn.utils.clip_grad_norm_, over the parameters of all ranks. Gives the norm."""
+        """Clips like torch.nn.utils.clip_grad_norm_, by the norm over the parameters of all ranks. Returns that norm."""
         again = {id(tie) for tie, holders in self._ties if holders.rank}
         norms = [
-            full(torch.linalg.vector_norm(one.grad, norm_type))
-            for one in self.parameters()
-            if one.grad is not None and id(one) not in again
+            full(torch.linalg.vector_norm(parameter.grad, norm_type))
+            for parameter in self.parameters()
+            if parameter.grad is not None and id(parameter) not in again
         ]
         own = torch.stack(norms).double() if norms else torch.zeros(1, dtype=torch.float64, device=self.device)
         if norm_type == float("inf"):

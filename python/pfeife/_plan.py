@@ -15,7 +15,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple, TypedDict, Union, cast
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class Infeasible(Exception):
 class Judgement(NamedTuple):
     """What the judge says, who shares no code with the search."""
 
-    proven: bool  #: all that the plan says, of costs computed anew from its files
+    proven: bool  #: all that the plan says, with costs computed again from its files
     text: str
 
 
@@ -77,6 +77,24 @@ class Page(str):
         return f'<iframe title="report" style="{frame}" srcdoc="{html.escape(self)}"></iframe>'
 
 
+class StageInfo(TypedDict):
+    """What a stage of an archive's plan executes and holds. Values, nodes, parameters and buffers are named as in the graph."""
+
+    rank: int
+    nodes: list[str]  # in the order of execution
+    copied: list[str]  # nodes that other stages execute, too: positions, masks
+    inputs: list[str]  # of the model
+    parameters: list[str]
+    buffers: list[str]
+    written: list[str]  # buffers that its forward writes
+    outputs: list[str]  # of the model
+    receives: list[tuple[str, int]]  # value, and the stage that sends it
+    sends: list[tuple[str, int]]  # value, and the stage that receives it
+    gradients_from: list[int]  # stages that return gradients of values that were sent to them
+    recomputed: bool  # as a whole
+    offload: float  # share of its saved bytes
+
+
 class Plan:
     """A plan, beside the baselines that it is compared with. In a notebook: table, timeline, memory.
 
@@ -97,18 +115,18 @@ class Plan:
         self._core = core
         self._keep = list(keep)
         self._number = contestant
-        self._one = core.contestant(contestant)
-        self.name: str = self._one.name
-        self.title: str = self._one.title
-        self.fits: bool = self._one.fits
-        self.cuts: list[int] = self._one.cuts
-        self.cut_modules: list[str] = self._one.cut_modules
-        self.rank_of_stage: list[int] = self._one.rank_of_stage
-        self.device_of_rank: list[int] = self._one.device_of_rank
-        self.precision: str = self._one.precision
-        self.recompute_except_last: bool = self._one.recompute_except_last
-        self.peaks = np.array(self._one.peaks, dtype=np.int64)
-        self.limits = np.array(self._one.limits, dtype=np.int64)
+        self._contestant = core.contestant(contestant)
+        self.name: str = self._contestant.name
+        self.title: str = self._contestant.title
+        self.fits: bool = self._contestant.fits
+        self.cuts: list[int] = self._contestant.cuts
+        self.cut_modules: list[str] = self._contestant.cut_modules
+        self.rank_of_stage: list[int] = self._contestant.rank_of_stage
+        self.device_of_rank: list[int] = self._contestant.device_of_rank
+        self.precision: str = self._contestant.precision
+        self.recompute_except_last: bool = self._contestant.recompute_except_last
+        self.peaks = np.array(self._contestant.peaks, dtype=np.int64)
+        self.limits = np.array(self._contestant.limits, dtype=np.int64)
         bound = core.bound(contestant)
         self.bound: float | None = bound and bound[0]
         self.bound_class: str = bound[1] if bound else ""
@@ -118,7 +136,7 @@ class Plan:
 
     @property
     def step(self) -> float:
-        return self._one.predicted.step
+        return self._contestant.predicted.step
 
     @property
     def gap(self) -> float | None:
@@ -127,17 +145,17 @@ class Plan:
     @property
     def schedule(self) -> Schedule:
         """Lowered: with transfers, reductions and optimizer steps."""
-        return Schedule(self._one.schedule)
+        return Schedule(self._contestant.schedule)
 
     @property
     def estimated(self) -> Trace:
         """The step where transfers never contend."""
-        return Trace(self._one.estimated, limits=self._one.limits)
+        return Trace(self._contestant.estimated, limits=self._contestant.limits)
 
     def simulate(self) -> Trace:
         """The step on links that are shared, by the simulator. Errors: RuntimeFault."""
-        core = self._one.simulated or self._core.simulate(self._number)
-        return Trace(core, limits=self._one.limits)
+        core = self._contestant.simulated or self._core.simulate(self._number)
+        return Trace(core, limits=self._contestant.limits)
 
     @property
     def baselines(self) -> dict[str, Plan]:
@@ -149,13 +167,9 @@ class Plan:
         }
 
     @property
-    def stages(self) -> list[dict[str, Any]]:
-        """[stage] What it executes and holds, of an archive: names of `nodes` in order, those of them that are `copied`
-        to other stages, too (positions, masks), the model's `inputs`, `parameters`, `buffers` with those `written`,
-        `outputs`; (value, stage) that it `receives` from and `sends` to; its `rank`; whether all of it is `recomputed`.
-        Errors: ConfigError of a model of layers alone.
-        """
-        return self._core.stages(self._number)
+    def stages(self) -> list[StageInfo]:
+        """[stage] What it executes and holds. Errors: ConfigError for a model of layers alone."""
+        return cast("list[StageInfo]", self._core.stages(self._number))
 
     def violations(self, schedule: Schedule | None = None) -> str:
         """What is wrong with its rows, or with those of another schedule, for its stages: the values that they give to one another
@@ -185,7 +199,7 @@ class Plan:
 
     def timeline_svg(self, *, width: int = 1200) -> str:
         """The predicted step, true to scale, with the memory of each rank. SVG."""
-        return Trace(self._one.predicted, limits=self._one.limits).svg(self.title, width=width)
+        return Trace(self._contestant.predicted, limits=self._contestant.limits).svg(self.title, width=width)
 
     def report(self) -> Page:
         """The case's page as pfeife-exp writes it, an HTML document that needs nothing else; a notebook shows it."""
@@ -203,7 +217,7 @@ class Plan:
 
         What it has no words for is in `lost`. folder: the files are written there. A plan that was made with
         `plan={"for": "megatron"}` has what Megatron-LM runs alone (configs/reference/frameworks.md).
-        Errors: ConfigError of a model that the framework cannot be told of.
+        Errors: ConfigError for a model that the framework's files cannot describe.
         """
         files, lost = self._core.export(framework, self._number)
         if folder is not None:
@@ -230,11 +244,11 @@ class Plan:
                 steps = measured if isinstance(measured, (list, tuple)) else [measured]
                 # A file a rank: each has a clock of its own.
                 traces = [str(folder / f"rank{rank}.json") for rank in range(simulated.ranks)]
-                cells = self.schedule.cells
+                schedule = self.schedule
                 for rank, file in enumerate(traces):
                     begin, events = 0, []
                     for step in steps:
-                        events += step.of_cells(cells[rank], rank, begin)
+                        events += step.of_cells(schedule, rank, begin)
                         begin += int(1e6 * step.step) + 1
                     write_chrome_trace(Path(file), "measured", events)
             program = Path(__file__).with_name("pfeife-exp")
@@ -292,7 +306,7 @@ def _shown(progress: Progress, name: str = "") -> Callable[[float], Any] | None:
 def _infeasible(core: _core.Planned) -> Infeasible:
     record = json.loads(core.record)
     tried = record.get("tried") or []
-    helps = [(one["change"], core.helps[i]) for i, one in enumerate(tried) if core.helps[i]]
+    helps = [(trial["change"], core.helps[i]) for i, trial in enumerate(tried) if core.helps[i]]
     lines = [core.contestant(0).reason, *(f"  would help: {change}: {then}" for change, then in helps)]
     return Infeasible("\n".join(lines), helps, record)
 
@@ -481,22 +495,22 @@ def _without(found: Plan, model: Any, cluster: Any, request: Mapping[str, Any]) 
     asked = {**given, **{key: value for key, value in request.items() if key != "plan"}} if isinstance(given, Mapping) else request
     if asked is request or "schedule" in asked or "file" in asked:
         return None, ""
-    if found.slice_ends and asked.get("recompute") != "none" and (found.recomputed_blocks or any(one["recomputed"] for one in found.stages)):
+    if found.slice_ends and asked.get("recompute") != "none" and (found.recomputed_blocks or any(stage["recomputed"] for stage in found.stages)):
         return {**asked, "recompute": "none"}, "recomputation"
     families = asked.get("families", ["all"])
     if families in ("all", ["all"], "certified", ["certified"]):
-        families = list(dict.fromkeys(one["family"] for one in Pricer(model, cluster, **request).schedules))
+        families = list(dict.fromkeys(schedule["family"] for schedule in Pricer(model, cluster, **request).schedules))
     families = [families] if isinstance(families, str) else list(families)
-    splits = any("I" in cell for row in found.schedule.cells for cell in row)
+    splits = any(action.kind == "I" for row in found.schedule._actions()[1] for cell in row for action in cell)
     if found.slice_ends and not splits:
-        whole = [one for one in families if one not in ("seq1f1b", "terapipe", "slimpipe")]
+        whole = [family for family in families if family not in ("seq1f1b", "terapipe", "slimpipe")]
         return {**asked, "slices": None, "families": whole} if whole else None, "slices"
-    others = [one for one in families if one != family]
+    others = [candidate for candidate in families if candidate != family]
     return {**asked, "families": others} if others else None, family
 
 
 def load_plan(folder: PathLike, threads: int | None = None) -> Plan:
-    """A saved plan, its costs computed anew from the files that it names. Errors: ConfigError."""
+    """Reads a saved plan, and computes its costs again from the files that it names. Errors: ConfigError."""
     return Plan(_core.load_plan(Path(folder), _threads(threads)))
 
 
@@ -623,14 +637,14 @@ class Price(NamedTuple):
 
 
 class Pricer:
-    """For a search of your own: ask for a batch of choices, be told times and memory.
+    """For a search of your own: give a batch of choices, receive times and memory.
 
     layers: (name, may be cut after) in order. schedules: the choices of the families that the request allows, without
     cuts. limits: [rank] bytes.
     """
 
     def __init__(self, model: Any, cluster: Any, **request: Any):
-        """As plan()."""
+        """Takes the keywords of plan(). Errors: ConfigError."""
         asked = Asked(model, cluster, request)
         self._keep = asked.keep
         self._core = asked(_core.Pricer, asked.text, asked.names)
@@ -643,8 +657,8 @@ class Pricer:
 
         cuts: as Plan.cuts, one less than stages. Errors: ConfigError of the first choice that cannot be.
         """
-        told = self._core.price([dict(one) for one in choices], _threads(threads))
+        prices = self._core.price([dict(choice) for choice in choices], _threads(threads))
         return [
             Price(step, np.array(peaks, dtype=np.int64), bool(np.all(np.array(peaks) <= self.limits)))
-            for step, peaks in told
+            for step, peaks in prices
         ]

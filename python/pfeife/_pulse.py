@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 PERIOD = 1.0  # seconds
 
 
-class Said(NamedTuple):
-    """number: of what a rank said. action: what it does. awaited: ranks that it waits for."""
+class Status(NamedTuple):
+    """What a rank reported. number: of the report. action: that runs. awaited: ranks that it waits for."""
 
     number: int
     action: str
@@ -23,7 +23,8 @@ class Said(NamedTuple):
 
 
 class Pulse:
-    """Of a rank of the world. store: of all of them. ranks: that may keep this one waiting. state: gives action and awaited ranks."""
+    """Publishes what a rank does. store: shared by all ranks. ranks: those that this rank may wait for. state: gives its action and
+    the ranks that it awaits."""
 
     def __init__(self, store: Any, rank: int, ranks: Iterable[int], state: Callable[[], tuple[str, tuple[int, ...]]]):
         self._store, self._rank, self._ranks = store.clone(), rank, list(ranks)
@@ -33,8 +34,8 @@ class Pulse:
         weakref.finalize(self, _end, ended, beats)
 
     def culprits(self, awaited: Iterable[int]) -> list[tuple[int, str]]:
-        """(rank, what is to be said of it) of those for which, in the end, the awaited ones wait. Takes some seconds."""
-        before = {rank: self._said(rank) for rank in self._ranks}
+        """(rank, what it does) of the ranks that keep the awaited ranks waiting, directly or through others. Takes some seconds."""
+        before = {rank: self._status(rank) for rank in self._ranks}
         time.sleep(2.5 * PERIOD)
         found, seen, waiting = [], {self._rank}, list(awaited)
         while waiting:
@@ -42,19 +43,19 @@ class Pulse:
             if rank in seen:
                 continue
             seen.add(rank)
-            said = self._said(rank)
-            if said is None or before.get(rank) is not None and said.number == before[rank].number:  # type: ignore[union-attr]
+            status = self._status(rank)
+            if status is None or before.get(rank) is not None and status.number == before[rank].number:  # type: ignore[union-attr]
                 found.append((rank, "does not answer: it died, or is stopped"))
-            elif said.awaited:
-                waiting += said.awaited
+            elif status.awaited:
+                waiting += status.awaited
             else:
-                found.append((rank, f"keeps the others waiting ({said.action})"))
+                found.append((rank, f"keeps the others waiting ({status.action})"))
         return sorted(found)
 
-    def _said(self, rank: int) -> Said | None:
-        with contextlib.suppress(Exception):  # of a store whose host died
+    def _status(self, rank: int) -> Status | None:
+        with contextlib.suppress(Exception):  # the host of the store may have died
             if self._store.check([str(rank)]):
-                return Said(*pickle.loads(self._store.get(str(rank))))
+                return Status(*pickle.loads(self._store.get(str(rank))))
         return None
 
 

@@ -49,7 +49,7 @@ def labels_of(program: Any) -> dict[fx.Node, str]:
         elif node.op in ("placeholder", "get_attr"):
             above[node] = digest(node.op, str(node.target))
         else:
-            given = fx.node.map_arg((node.args, node.kwargs), lambda one: Label(above[one]))
+            given = fx.node.map_arg((node.args, node.kwargs), lambda source: Label(above[source]))
             above[node] = digest(node.op, str(node.target), given)
     below: dict[fx.Node, str] = {}
     for node in reversed(nodes):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Union
+from typing import NamedTuple, Union
 
 from . import _core
 from ._trace import Trace
@@ -12,25 +12,38 @@ Times = Union[float, Sequence[float]]
 
 
 def _costs(costs: dict[str, Times]) -> str:
-    """As pfeife-schedule takes them: "f=1:2,w=0.8"."""
+    """The costs in the form of pfeife-schedule's --costs: "f=1:2,w=0.8"."""
 
     def text(value: Times) -> str:
         values = value if isinstance(value, Sequence) else [value]
-        return ":".join(format(float(one), ".15g") for one in values)
+        return ":".join(format(float(value), ".15g") for value in values)
 
     return ",".join(f"{key}={text(value)}" for key, value in costs.items())
+
+
+class Action(NamedTuple):
+    """What a row does with a microbatch: computations, transfers and copies to the host."""
+
+    kind: str  # F B I W, SEND_F RECV_F SEND_B RECV_B, OFFLOAD RELOAD
+    stage: int
+    microbatch: int  # with slices of the sequence: the number among those of all microbatches
+    peer: int  # the stage at the other end of a transfer; else the stage itself
+    text: str  # as in a cell: "3F2.1"
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class Schedule:
     """The rows of a schedule: row r is what rank r does, in that order.
 
     cells: [rank][position] "0F0", "1B2", "(4F4;3B0)OVERLAP_F_B", "" for nothing: stage, action, microbatch. A plain
-        list, to be edited; what uses it reads it anew. F forward, B backward, I and W its gradients of inputs and of
+        list, to be edited; every method reads it again. F forward, B backward, I and W its gradients of inputs and of
         weights.
     """
 
     def __init__(self, cells: str | Sequence[Sequence[str]]):
-        """Of cells, or of a CSV text. Errors: ConfigError with row and column of the first cell that is no action."""
+        """Takes cells, or a CSV text. Errors: ConfigError with row and column of the first cell that is no action."""
         text = cells if isinstance(cells, str) else _csv(cells)
         self.cells: list[list[str]] = _core.parse(text)
 
@@ -43,6 +56,11 @@ class Schedule:
         return _csv(_core.parse(_csv(self.cells)))
 
     _text_for_config = text
+
+    def _actions(self) -> tuple[int, list[list[list[Action]]]]:
+        """Slices of each microbatch, and [rank][position] the actions of the cell, overlapped ones in their order."""
+        slices, rows = _core.actions(_csv(self.cells))
+        return slices, [[[Action(*values) for values in cell] for cell in row] for row in rows]
 
     def violations(self, queues: str = "none", blocking: bool = False) -> str:
         """What is wrong with it, with the grid around the first mistake; "" if nothing is.

@@ -53,7 +53,7 @@ class Sizes:
         needed = set().union(*map(symbols, numbers))
         if not needed <= self._places.keys():
             return None
-        return list(dict.fromkeys(self._places[one][0] for one in sorted(needed, key=str)))
+        return list(dict.fromkeys(self._places[symbol][0] for symbol in sorted(needed, key=str)))
 
     def node(self, graph: fx.Graph, number: Any, value: Callable[[fx.Node], fx.Node]) -> Any:
         """The number, or the node that computes it. value: gives the graph's node of an input."""
@@ -62,9 +62,9 @@ class Sizes:
         expression = number.node.expr
         needed = sorted(symbols(number), key=str)
         sizes = []
-        for one in needed:
-            source, dimension = self._places[one]
+        for symbol in needed:
+            source, dimension = self._places[symbol]
             sizes.append(graph.call_function(aten.sym_size.int, (value(source), dimension)))
         if expression.is_symbol:
             return sizes[0]
-        return graph.call_function(function_of(expression, [str(one) for one in needed]), tuple(sizes))
+        return graph.call_function(function_of(expression, [str(symbol) for symbol in needed]), tuple(sizes))

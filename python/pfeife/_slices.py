@@ -55,8 +55,8 @@ class Slices:
     def __init__(self, program: Any, ends: Sequence[float], lengths: Sequence[int] | None = None):
         self.count = count = len(ends)
         self._inputs = program.inputs
-        sizes = {shape_of(one)[1] for one in program.inputs if len(shape_of(one)) > 1}
-        if len(sizes) != 1 or not all(isinstance(one, int) for one in sizes):
+        sizes = {shape_of(node)[1] for node in program.inputs if len(shape_of(node)) > 1}
+        if len(sizes) != 1 or not all(isinstance(size, int) for size in sizes):
             raise ConfigError(
                 f"slices: the inputs' second dimension, which is taken for the sequence, is {sorted(map(str, sizes))} long; it must be "
                 "of one fixed length"
@@ -90,7 +90,7 @@ class Slices:
         )
 
     def _rule(self, node: Any, is_loss: bool) -> Along | None:
-        operands = {one: self.along[one] for one in node.all_input_nodes if self.along.get(one)}
+        operands = {source: self.along[source] for source in node.all_input_nodes if self.along.get(source)}
         if not operands:
             return None
         name, first = name_of(node), node.args[0]
@@ -125,9 +125,9 @@ class Slices:
             rank = len(shape_of(first))
             order = list(range(rank))
             if name == "permute":
-                order = [one % rank for one in node.args[1]]
+                order = [dimension % rank for dimension in node.args[1]]
             else:
-                a, b = (one % rank for one in node.args[1:3])
+                a, b = (dimension % rank for dimension in node.args[1:3])
                 order[a], order[b] = order[b], order[a]
             return Along(order.index(along.dimension), along.merged)
         elif name == "unsqueeze":
@@ -144,13 +144,13 @@ class Slices:
     def _pointwise(self, node: Any, operands: dict[fx.Node, Any]) -> Along:
         rank = len(shape_of(node))
         # Counted from behind, as shapes are broadcast.
-        found = {(one.dimension - len(shape_of(value)), one.merged) for value, one in operands.items()}
+        found = {(operand.dimension - len(shape_of(value)), operand.merged) for value, operand in operands.items()}
         if len(found) > 1:
             raise self._refuse(node, "has the sequence along several dimensions")
         behind, merged = found.pop()
-        for place, one in enumerate(node.args):
-            if isinstance(one, fx.Node) and one not in operands and isinstance(one.meta.get("val"), torch.Tensor):
-                shape = shape_of(one)
+        for place, argument in enumerate(node.args):
+            if isinstance(argument, fx.Node) and argument not in operands and isinstance(argument.meta.get("val"), torch.Tensor):
+                shape = shape_of(argument)
                 if len(shape) >= -behind and shape[behind] != 1:
                     if merged:
                         raise self._refuse(node, "joins samples and sequence in one dimension with what is the same for all slices")
@@ -160,8 +160,8 @@ class Slices:
         return Along(rank + behind, merged)
 
     def _attention(self, node: Any) -> Along:
-        places = [(self.along.get(one), len(shape_of(one))) for one in node.args[:3]]
-        if any(one is None or one.merged or one.dimension != rank - 2 for one, rank in places):
+        places = [(self.along.get(argument), len(shape_of(argument))) for argument in node.args[:3]]
+        if any(place is None or place.merged or place.dimension != rank - 2 for place, rank in places):
             raise self._refuse(node, "has the sequence elsewhere than in the last dimension but one of queries, keys and values")
         if not argument(node, 5, "is_causal", False) or argument(node, 3, "attn_mask", None) is not None:
             raise self._refuse(node, "is not causal (is_causal=True, no mask): earlier slices would need later ones")
@@ -188,10 +188,10 @@ class Slices:
             raise self._refuse(node, "takes samples and sequence apart")
 
         def product(sizes: Sequence[Any]) -> Any:
-            made: Any = 1
+            total: Any = 1
             for size in sizes:
-                made = made * size
-            return made
+                total = total * size
+            return total
 
         ahead = product(before[: along.dimension])
         for at, size in enumerate(after):
@@ -210,7 +210,7 @@ class Slices:
         if name == "cross_entropy_loss":
             # A sum, which the slice's share divides by the microbatch's labels.
             def summed(scores: Any, labels: Any, weight: Any = None, reduction: int = 1, *others: Any, **how: Any) -> Any:
-                return target(scores, labels, weight, 2, *others, **{k: one for k, one in how.items() if k != "reduction"})
+                return target(scores, labels, weight, 2, *others, **{k: value for k, value in how.items() if k != "reduction"})
 
             return summed
         if along is None:
@@ -232,7 +232,7 @@ class Slices:
             *places, behind = self._cut[node]
 
             def cut(*args: Any, **how: Any) -> Any:
-                given = [self._piece(one, behind) if i in places else one for i, one in enumerate(args)]
+                given = [self._piece(argument, behind) if i in places else argument for i, argument in enumerate(args)]
                 return target(*given, **how)
 
             return cut
@@ -247,11 +247,11 @@ class Slices:
         def attend(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> Any:
             earlier = self._kept.setdefault((self._microbatch, node.name), [])
             del earlier[self._slice :]
-            keys = torch.cat([*(one[0] for one in earlier), key], -2)
-            values = torch.cat([*(one[1] for one in earlier), value], -2)
+            keys = torch.cat([*(piece[0] for piece in earlier), key], -2)
+            values = torch.cat([*(piece[1] for piece in earlier), value], -2)
             mask = torch.ones(query.shape[-2], keys.shape[-2], dtype=torch.bool, device=query.device)
-            leaves = [one.detach().requires_grad_(one.requires_grad) for one in (key, value)]
-            edges = [get_gradient_edge(one) if one.requires_grad else None for one in (key, value)]
+            leaves = [tensor.detach().requires_grad_(tensor.requires_grad) for tensor in (key, value)]
+            edges = [get_gradient_edge(tensor) if tensor.requires_grad else None for tensor in (key, value)]
             earlier.append((*leaves, edges))
             return torch.nn.functional.scaled_dot_product_attention(
                 query, keys, values, attn_mask=mask.tril(keys.shape[-2] - query.shape[-2]), **how
@@ -271,8 +271,8 @@ class Slices:
         edges, gradients = [], []
         for name in names:
             if kept := self._kept.get((microbatch, name)):
-                *leaves, made = kept.pop(k)
-                for leaf, edge in zip(leaves, made):
+                *leaves, edges_of_leaves = kept.pop(k)
+                for leaf, edge in zip(leaves, edges_of_leaves):
                     if edge is not None and leaf.grad is not None:
                         edges.append(edge)
                         gradients.append(leaf.grad)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx, nn
@@ -22,6 +22,9 @@ from ._operators import ACTIVATIONS, Again, Moment, copied, deferred, drawn, dra
 from ._sizes import Sizes, empty, reads_metadata_only
 from ._slices import Slices
 from ._terms import Means
+
+if TYPE_CHECKING:
+    from ._plan import StageInfo
 
 
 class Program:
@@ -36,7 +39,7 @@ class Program:
         capture: Any,
         parameters: Mapping[str, torch.Tensor],
         buffers: Mapping[str, torch.Tensor],
-        planned: Sequence[Mapping[str, Any]],
+        planned: Sequence[StageInfo],
     ):
         self._tensors = {**capture.program.constants, **buffers, **parameters}
         self.graph = capture.program.graph_module.graph
@@ -56,8 +59,8 @@ class Program:
                 raise ConfigError(f"another module than was planned: {name} is {shape}, and was {planned_shape}")
         self.inputs = [by_name[name] for name in signature.user_inputs if isinstance(name, str)]
         self.outputs = [by_name[name] for name in signature.user_outputs if isinstance(name, str)]
-        for stage, said in enumerate(planned):
-            unknown = [name for name in said["nodes"] if name not in by_name]
+        for stage, facts in enumerate(planned):
+            unknown = [name for name in facts["nodes"] if name not in by_name]
             if unknown:
                 raise ConfigError(
                     f"another module than was planned: the plan's stage {stage} executes {unknown[0]!r}, which the graph of "
@@ -66,15 +69,15 @@ class Program:
         self._sizes = Sizes(self.inputs)
         self._sized = {node: sources for node in self.graph.nodes if (sources := self._size_sources(node)) is not None}
         self._stood_in: dict[fx.Node, list[fx.Node]] = {}  # inputs in the place of a tensor of which shape and type are read
-        asked = [[by_name[name] for name in said["nodes"]] for said in planned]
+        asked = [[by_name[name] for name in facts["nodes"]] for facts in planned]
         of_all = {node for nodes in asked for node in nodes}
         self.nodes = [self._completed(nodes, of_all) for nodes in asked]
-        for said, nodes in zip(planned, self.nodes):
-            own = {node.name for node in nodes} | {name for name, _ in said.get("receives", ())}
+        for facts, nodes in zip(planned, self.nodes):
+            own = {node.name for node in nodes} | {name for name, _ in facts.get("receives", ())}
             for node in nodes:
                 if reads_metadata_only(node) and (value := node.args[0]).op == "call_function" and value.name not in own:
-                    made = value.meta["val"]
-                    if (sources := self._sizes.sources(*made.shape, *made.stride())) is not None:
+                    example = value.meta["val"]
+                    if (sources := self._sizes.sources(*example.shape, *example.stride())) is not None:
                         self._stood_in[node] = sources
         makers: dict[fx.Node, int] = {}
         for stage, nodes in enumerate(self.nodes):
@@ -87,7 +90,7 @@ class Program:
                     if value not in makers:
                         raise ConfigError(f"another module than was planned: no stage of the plan executes {value.name!r}")
                     self.crossings.setdefault((makers[value], stage), []).append(value)
-        self.returning = {(source, target) for source, said in enumerate(planned) for target in said.get("gradients_from", ())}
+        self.returning = {(source, target) for source, facts in enumerate(planned) for target in facts.get("gradients_from", ())}
         self.loss_stage = makers[self.outputs[0]]
         outputs = getattr(capture, "outputs", None)
         self.returned = {by_name[name]: makers.get(by_name[name]) for name in outputs.values} if outputs else {}
@@ -98,8 +101,8 @@ class Program:
 
     def _weigher(self, spec: Any) -> Callable[[Sequence[torch.Tensor]], torch.Tensor] | None:
         """Makes the output "loss_weight" of a microbatch, which depends on the model's inputs alone; None if there is none."""
-        made = tree_unflatten(list(range(spec.num_leaves)), spec)
-        at = made.get("loss_weight") if isinstance(made, Mapping) else getattr(made, "loss_weight", None)
+        places = tree_unflatten(list(range(spec.num_leaves)), spec)
+        at = places.get("loss_weight") if isinstance(places, Mapping) else getattr(places, "loss_weight", None)
         if at is None:
             return None
         of_inputs = self.of_inputs([self.outputs[at]])
@@ -118,16 +121,16 @@ class Program:
         for value in values:
             want(value)
         nodes = list(wanted)
-        read = dict.fromkeys([*self.read(nodes), *(one for one in values if one in self.inputs)])
-        places = [self.inputs.index(one) for one in read]
+        read = dict.fromkeys([*self.read(nodes), *(node for node in values if node in self.inputs)])
+        places = [self.inputs.index(node) for node in read]
         modules: dict[torch.device, fx.GraphModule] = {}
 
         def make(leaves: Sequence[torch.Tensor]) -> tuple[Any, ...]:
             device = leaves[places[0] if places else 0].device
             if device not in modules:
                 modules[device] = self.assemble(nodes, values, device, Moment(0, device))
-            made: tuple[Any, ...] = modules[device](*[leaves[i] for i in places])
-            return made
+            results: tuple[Any, ...] = modules[device](*[leaves[i] for i in places])
+            return results
 
         return make
 
@@ -146,8 +149,8 @@ class Program:
     def _size_sources(self, node: fx.Node) -> list[fx.Node] | None:
         """The inputs that say the size of another stage's value, maybe."""
         number = node.meta.get("val")
-        values = [one for one in node.all_input_nodes if isinstance(one.meta.get("val"), torch.Tensor)]
-        if node.op != "call_function" or not isinstance(number, torch.SymInt) or all(one in self.inputs for one in values):
+        values = [source for source in node.all_input_nodes if isinstance(source.meta.get("val"), torch.Tensor)]
+        if node.op != "call_function" or not isinstance(number, torch.SymInt) or all(node in self.inputs for node in values):
             return None
         return self._sizes.sources(number)
 
@@ -156,7 +159,7 @@ class Program:
         if node in self._sized:
             return self._sized[node]
         if node in self._stood_in:
-            return self._stood_in[node] + [one for one in node.all_input_nodes if one is not node.args[0]]
+            return self._stood_in[node] + [source for source in node.all_input_nodes if source is not node.args[0]]
         return node.all_input_nodes
 
     def _completed(self, asked: Sequence[fx.Node], of_all: set[fx.Node]) -> list[fx.Node]:
@@ -209,7 +212,7 @@ class Program:
     def first_name(self, name: str) -> str:
         """The first in the module of a tensor with several names."""
         tensor = self.tensor(name)
-        return next(other for other, one in self._tensors.items() if one is tensor)
+        return next(other for other, tensor_there in self._tensors.items() if tensor_there is tensor)
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The parameters and buffers."""
@@ -218,7 +221,7 @@ class Program:
     def replace(self, placeholder: str, tensor: torch.Tensor) -> None:
         """A parameter's object, under all its names."""
         old = self.tensor(self._state[placeholder])
-        self._tensors = {name: tensor if one is old else one for name, one in self._tensors.items()}
+        self._tensors = {name: tensor if known_tensor is old else known_tensor for name, known_tensor in self._tensors.items()}
 
     def tensor(self, name: str) -> torch.Tensor:
         if name not in self._tensors:
@@ -237,14 +240,14 @@ class Program:
 
     def _weights(self, nodes: Iterable[fx.Node]) -> set[fx.Node]:
         """Trainable parameters, and what is made of parameters alone."""
-        made: set[fx.Node] = set()
+        trained: set[fx.Node] = set()
         for node in nodes:
             for needed in node.all_input_nodes:
                 if needed.name in self._parameter_of and self.tensor(self._state[needed.name]).requires_grad:
-                    made.add(needed)
-            if node.all_input_nodes and all(needed in made for needed in node.all_input_nodes):
-                made.add(node)
-        return made
+                    trained.add(needed)
+            if node.all_input_nodes and all(needed in trained for needed in node.all_input_nodes):
+                trained.add(node)
+        return trained
 
     def assemble(
         self,
@@ -258,25 +261,25 @@ class Program:
         blocks: Sequence[set[str]] = (),
         written: Iterable[str] = (),
     ) -> fx.GraphModule:
-        """Of `nodes`, a module that takes read(nodes), then inputs of the model that are in `gives`, and gives `gives`."""
+        """A module of `nodes` that takes read(nodes), then the model's inputs that are in `gives`, and returns `gives`."""
         graph, root = fx.Graph(), nn.Module()
-        given = dict.fromkeys([*self.read(nodes), *(one for one in gives if one in self.inputs)])
-        made: dict[fx.Node, fx.Node] = {node: graph.placeholder(node.name) for node in given}
+        given = dict.fromkeys([*self.read(nodes), *(node for node in gives if node in self.inputs)])
+        copies: dict[fx.Node, fx.Node] = {node: graph.placeholder(node.name) for node in given}
         weights = self._weights(nodes) if split else set()
 
-        def value(one: Any) -> Any:
-            if isinstance(one, torch.device):
+        def value(node: Any) -> Any:
+            if isinstance(node, torch.device):
                 return device
-            if not isinstance(one, fx.Node):
-                return one
-            if one not in made:
-                if one.op == "get_attr":
-                    setattr(root, str(one.target), getattr(self._module, str(one.target)))
+            if not isinstance(node, fx.Node):
+                return node
+            if node not in copies:
+                if node.op == "get_attr":
+                    setattr(root, str(node.target), getattr(self._module, str(node.target)))
                 else:
-                    tensor = self.tensor(self._state[one.name])
-                    (root.register_parameter if isinstance(tensor, nn.Parameter) else root.register_buffer)(one.name, tensor)
-                made[one] = graph.get_attr(str(one.target) if one.op == "get_attr" else one.name)
-            return made[one]
+                    tensor = self.tensor(self._state[node.name])
+                    (root.register_parameter if isinstance(tensor, nn.Parameter) else root.register_buffer)(node.name, tensor)
+                copies[node] = graph.get_attr(str(node.target) if node.op == "get_attr" else node.name)
+            return copies[node]
 
         block_of = {name: number for number, block in enumerate(blocks) for name in block}
         inside: dict[int, list[fx.Node]] = {}
@@ -291,39 +294,39 @@ class Program:
             if node in ending:
                 block, name = inside[ending[node]], f"block{ending[node]}"
                 own = set(block)
-                used = [one for one in block if one in gives or any(user not in own for user in one.users)]
+                used = [node for node in block if node in gives or any(user not in own for user in node.users)]
                 inner = self.assemble(block, used, device, moment, training=training, split=split)
-                root.add_module(name, Again(inner, written, moment, [one in trained for one in used]))
-                result = graph.call_module(name, tuple(value(one) for one in self.read(block)))
-                for i, one in enumerate(used):
-                    made[one] = graph.call_function(operator.getitem, (result, i))
+                root.add_module(name, Again(inner, written, moment, [node in trained for node in used]))
+                result = graph.call_module(name, tuple(value(node) for node in self.read(block)))
+                for i, output in enumerate(used):
+                    copies[output] = graph.call_function(operator.getitem, (result, i))
             if node in in_blocks:
                 continue
             if not training and node in self._writes:  # nothing is written, and what is there is read
-                made[node] = value(self._writes[node][0])
+                copies[node] = value(self._writes[node][0])
                 continue
             if node in self._sized:
-                made[node] = self._sizes.node(graph, node.meta["val"], value)
+                copies[node] = self._sizes.node(graph, node.meta["val"], value)
                 continue
             target, args, kwargs = node.target, node.args, node.kwargs
             if node in self._stood_in:
                 shown = args[0].meta["val"]
-                numbers = [self._sizes.node(graph, one, value) for one in (*shown.shape, *shown.stride())]
-                made[args[0]] = graph.call_function(empty, (shown.dtype, device, shown.dim(), *numbers))
+                numbers = [self._sizes.node(graph, size, value) for size in (*shown.shape, *shown.stride())]
+                copies[args[0]] = graph.call_function(empty, (shown.dtype, device, shown.dim(), *numbers))
             if not training:
                 args, kwargs = in_evaluation(node)
             if draws(node, training):
                 target = drawn(target, node.name, moment)
             elif split and target in ACTIVATIONS:
-                others = [one for i, one in enumerate(args) if i not in ACTIVATIONS[target] and isinstance(one, fx.Node)]
-                if others and all(one in weights for one in others):
+                others = [argument for i, argument in enumerate(args) if i not in ACTIVATIONS[target] and isinstance(argument, fx.Node)]
+                if others and all(weight in weights for weight in others):
                     target = deferred(target, moment)
             if self.slices:
                 target = self.slices.of(node, target)
             elif self.means:
                 target = self.means.operator(node, target, moment)
-            made[node] = graph.call_function(target, fx.node.map_aggregate(args, value), fx.node.map_aggregate(kwargs, value))
-        graph.output(tuple(value(one) for one in gives))
+            copies[node] = graph.call_function(target, fx.node.map_aggregate(args, value), fx.node.map_aggregate(kwargs, value))
+        graph.output(tuple(value(node) for node in gives))
         return fx.GraphModule(root, graph)
 
 
@@ -336,7 +339,7 @@ class Stage:
         self,
         program: Program,
         number: int,
-        said: Mapping[str, Any],
+        planned: StageInfo,
         blocks: Sequence[set[str]],
         device: torch.device,
         moment: Moment,
@@ -345,40 +348,40 @@ class Stage:
         kept: int | None = None,
     ):
         self.kept = kept
-        self.offload: float = said["offload"]
+        self.offload: float = planned["offload"]
         nodes = program.nodes[number]
         self.names = names = {node.name for node in nodes}
         self.inputs = program.read(nodes)
-        self.leaves = [(i, program.inputs.index(one)) for i, one in enumerate(self.inputs) if one in program.inputs]
+        self.leaves = [(i, program.inputs.index(node)) for i, node in enumerate(self.inputs) if node in program.inputs]
         self.sources: dict[int, list[int]] = {}
         self.targets: dict[int, list[int]] = {}
         gives: dict[fx.Node, int] = {}
         for (source, target), values in program.crossings.items():
             if target == number:
-                self.sources[source] = [self.inputs.index(one) for one in values]
+                self.sources[source] = [self.inputs.index(node) for node in values]
             if source == number:
-                self.targets[target] = [gives.setdefault(one, len(gives)) for one in values]
+                self.targets[target] = [gives.setdefault(node, len(gives)) for node in values]
         self.returns_to = {source for source in self.sources if (source, number) in program.returning}
         self.returned_by = {target for target in self.targets if (number, target) in program.returning}
         self.loss = gives.setdefault(program.outputs[0], len(gives)) if program.loss_stage == number else None
         # The planner knows operators whose schema hides what they write (batch_norm), the graph parameters that it writes.
-        names_written = list(dict.fromkeys([*said["written"], *program.written(nodes)]))
+        names_written = list(dict.fromkeys([*planned["written"], *program.written(nodes)]))
         self.written = [program.tensor(name) for name in names_written]
-        again = [names] if said["recomputed"] else [block & names for block in blocks if block & names]
+        again = [names] if planned["recomputed"] else [block & names for block in blocks if block & names]
         written = program.placeholders(names_written)
         give = list(gives)
         self.module: Any = program.assemble(nodes, give, device, moment, split=split, blocks=again, written=written)
-        returned = [one for one, stage in program.returned.items() if stage == number]
-        self.returned = {one.name: len(give) + i for i, one in enumerate(returned)}
+        returned = [node for node, stage in program.returned.items() if stage == number]
+        self.returned = {node.name: len(give) + i for i, node in enumerate(returned)}
         self.evaluation: Any = program.assemble(nodes, give + returned, device, moment, training=False)
         self.holder: nn.Module = self.module  # of the buffers that it writes
-        self.trained = [one for one in self.module.parameters() if one.requires_grad]
+        self.trained = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
 
     def forward(self, inputs: Sequence[Any]) -> Any:
-        """Of a microbatch in training, whose backward reads the buffers as they are now."""
+        """Runs the forward of a microbatch in training. Its backward will read the buffers as they are now."""
         if not self.written:
             return self.module(*inputs)
-        written = [(one, one.clone()) for one in self.written]
+        written = [(buffer, buffer.clone()) for buffer in self.written]
         with copied(self.holder, written):
             given = self.module(*inputs)
         with torch.no_grad():

@@ -14,12 +14,12 @@ from ._operators import Moment
 
 
 class Means:
-    """Of a program. whole: names of the inputs that every microbatch gets whole. is_open: whether the graph holds for whole batches."""
+    """The counts that losses of a program divide by. whole: names of the inputs that every microbatch gets whole. is_open: whether the graph holds for whole batches."""
 
     def __init__(self, program: Any, parameters: set[str], whole: set[str], is_open: bool):
         self._program, self._is_open = program, is_open
         self.terms = Terms(program.graph, program.outputs[0], program.inputs, parameters, whole)
-        self.counts: dict[fx.Node, Count] = {one.node: one for one in self.terms.counts}
+        self.counts: dict[fx.Node, Count] = {count.node: count for count in self.terms.counts}
         self._counters: dict[fx.Node, Callable[[Sequence[torch.Tensor]], torch.Tensor]] = {}
 
     def of_batch(self, node: fx.Node, leaves: Sequence[torch.Tensor], micro: Sequence[Sequence[torch.Tensor]]) -> torch.Tensor:
@@ -29,7 +29,7 @@ class Means:
         return torch.stack([self.of(node, part) for part in micro]).sum(0)
 
     def of(self, node: fx.Node, leaves: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Of these inputs."""
+        """The count that the operator has on these inputs."""
         return self._counter(node, self.counts[node])(leaves)
 
     def _counter(self, node: fx.Node, count: Count) -> Callable[[Sequence[torch.Tensor]], torch.Tensor]:
@@ -39,7 +39,7 @@ class Means:
                 self._counters[node] = lambda leaves: torch.as_tensor(of_inputs(leaves)[0], dtype=torch.float64)
             else:
                 labels, weight, ignored = node.args[1], argument(node, "weight"), argument(node, "ignore_index")
-                of_inputs = self._program.of_inputs([one for one in (labels, weight) if one is not None])
+                of_inputs = self._program.of_inputs([operand for operand in (labels, weight) if operand is not None])
 
                 def counted(leaves: Sequence[torch.Tensor]) -> torch.Tensor:
                     labels, *weights = of_inputs(leaves)
@@ -62,12 +62,12 @@ class Means:
 
         def summed(scores: Any, labels: Any, weight: Any = None, reduction: int = 1, *others: Any, **how: Any) -> Any:
             how.pop("reduction", None)
-            made = target(scores, labels, weight, 2, *others, **how)  # a sum
-            return made / moment.divisors[name].to(made.dtype)
+            total = target(scores, labels, weight, 2, *others, **how)  # a sum
+            return total / moment.divisors[name].to(total.dtype)
 
         return summed
 
     def divisors(self, counts: Mapping[fx.Node, torch.Tensor], share: float) -> dict[str, torch.Tensor]:
         """What each operator of a microbatch divides by. counts: of the batch, over all replicas. share: of the loss."""
-        return {node.name: one * share if self.counts[node].of_sum else one for node, one in counts.items()}
+        return {node.name: count * share if self.counts[node].of_sum else count for node, count in counts.items()}
 

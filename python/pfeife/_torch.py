@@ -28,7 +28,7 @@ class Fed(nn.Module):
         self.module = self.stage.module
         self.before = self.stage.sources.get(number - 1, [])
         self.behind = self.stage.targets.get(number + 1, [])
-        self.order = [one.microbatch for one in pipe.row if one.kind == "F" and one.stage == number]
+        self.order = [action.microbatch for action in pipe.row if action.kind == "F" and action.stage == number]
         self.micro: list[list[torch.Tensor]] = []
         self.ran = 0
 
@@ -46,11 +46,11 @@ class Fed(nn.Module):
             given = stage.forward(inputs)
         if stage.loss is not None:
             return given[stage.loss]
-        return tuple(given[i].to(one.dtype) for i, one in zip(self.behind, self.forms))  # wider than autocast's, as torch was told
+        return tuple(given[i].to(form.dtype) for i, form in zip(self.behind, self.forms))  # wider than autocast's: the type that form() gave to torch
 
 
 class Schedule(_PipelineScheduleRuntime):
-    """Of the plan's rows. step() takes a batch as Pipeline.step() does."""
+    """torch's schedule with the plan's rows. step() takes a batch as Pipeline.step() does."""
 
     def __init__(self, pipe: Pipeline, stages: list[PipelineStage], rows: dict[int, list[Any]]):
         super().__init__(stages, pipe.microbatches, loss_fn=lambda loss, share: loss * share.to(loss)[0], scale_grads=False)
@@ -63,10 +63,10 @@ class Schedule(_PipelineScheduleRuntime):
     def step(self, *args: Any, target: Any = None, losses: list[Any] | None = None, return_outputs: bool = False, **kwargs: Any) -> None:
         leaves = self.pipe.capture.leaves(*args, **kwargs)
         micro = self.pipe.capture.split(leaves, self.pipe.microbatches)
-        planned = [form(one).shape for one in self.pipe.program.inputs]
-        if len(micro) != self.pipe.microbatches or any([one.shape for one in part] != planned for part in micro):
+        planned = [form(node).shape for node in self.pipe.program.inputs]
+        if len(micro) != self.pipe.microbatches or any([tensor.shape for tensor in part] != planned for part in micro):
             raise ConfigError(
-                f"torch's buffers are for {self.pipe.microbatches} microbatches with inputs of {[list(one) for one in planned]}; leave "
+                f"torch's buffers are for {self.pipe.microbatches} microbatches with inputs of {[list(shape) for shape in planned]}; leave "
                 "other batches out (DataLoader: drop_last=True), or use pfeife.Pipeline"
             )
         counts = self.pipe._counts(leaves, micro)
@@ -79,24 +79,24 @@ class Schedule(_PipelineScheduleRuntime):
 
 
 def to_torch(model: Any, plan: Any, device: Any, group: Any, how: dict[str, Any]) -> tuple[list[PipelineStage], Schedule]:
-    """As Plan.to_torch."""
+    """Does the work of Plan.to_torch()."""
     exported = plan.export("torch").files
-    said = json.loads(exported["split_points.json"])
+    split_points = json.loads(exported["split_points.json"])
     pipe = Pipeline(model, plan, device, group, **how)
-    if why := said["schedule_why_not"] or refusal(pipe):
+    if why := split_points["schedule_why_not"] or refusal(pipe):
         raise ConfigError(f"torch.distributed.pipelining cannot run this plan: {why}. pfeife.Pipeline can")
     total = len(plan.rank_of_stage)
     stages = []
     for number in pipe.stages:
         gives = pipe.program.crossings.get((number, number + 1)) or pipe.program.outputs[:1]
         takes = pipe.program.crossings.get((number - 1, number), [])
-        shapes = [tuple(form(one) for one in values) for values in (takes, gives)]
+        shapes = [tuple(form(value) for value in values) for values in (takes, gives)]
         stages.append(PipelineStage(Fed(pipe, number, shapes[1]), number, total, pipe.device, shapes[0], shapes[1], pipe.group))
     ranks = plan.rank_of_stage
     if any(a == b for a, b in zip(ranks, ranks[1:])):
         for stage in stages:  # torch greets a neighbour on the same rank, which gloo refuses
             stage._get_init_p2p_neighbors_ops = list
-    rows = exported[said["schedule"]].decode().splitlines()
+    rows = exported[split_points["schedule"]].decode().splitlines()
     return stages, Schedule(pipe, stages, {rank: [_Action.from_str(cell) for cell in row.split(",")] for rank, row in enumerate(rows)})
 
 
@@ -104,16 +104,16 @@ def refusal(pipe: Pipeline) -> str:
     """What is against it in the stages themselves."""
     for (source, target), values in pipe.program.crossings.items():
         for value in values:
-            made = value.meta["val"]
+            example = value.meta["val"]
             if target != source + 1:
                 return f"{value.name!r} of stage {source} is read in stage {target}, and torch sends to the next stage only"
-            if not isinstance(made, torch.Tensor) or not made.is_floating_point():
+            if not isinstance(example, torch.Tensor) or not example.is_floating_point():
                 return f"{value.name!r} crosses from stage {source}, and torch asks a gradient of all that it sends, which this has not"
     return ""
 
 
 def form(value: Any) -> torch.Tensor:
-    """What torch is told of a microbatch's value."""
-    made = value.meta["val"]
-    sizes = [size.node.hint if isinstance(size, torch.SymInt) else size for size in made.shape]
-    return torch.empty(sizes, dtype=made.dtype, device="meta")
+    """A tensor without contents in the form of a microbatch's value, from which torch allocates its buffers."""
+    example = value.meta["val"]
+    sizes = [size.node.hint if isinstance(size, torch.SymInt) else size for size in example.shape]
+    return torch.empty(sizes, dtype=example.dtype, device="meta")

@@ -93,15 +93,15 @@ def write_chrome_trace(file: Path, source: str, events: Iterable[Any]) -> None:
     """The events of such a source in the form of a trace.json, as far as pfeife-exp reads it."""
     written: list[dict[str, Any]] = []
     ranks = set()
-    for one in events:
-        kind, action, rank, peer, posted, start, end, launch = (one[name] for name in ("kind", "action", "rank", "peer", *_TIMES))
+    for event in events:
+        kind, action, rank, peer, posted, start, end, launch = (event[name] for name in ("kind", "action", "rank", "peer", *_TIMES))
         ranks.add(int(rank))
-        told: dict[str, Any] = {"action": str(action), "posted": int(posted) / 1000, "launch": int(launch) / 1000}
+        details: dict[str, Any] = {"action": str(action), "posted": int(posted) / 1000, "launch": int(launch) / 1000}
         if kind == "transfer":
-            told["to_rank"] = int(peer)
+            details["to_rank"] = int(peer)
         times = {"ts": int(start) / 1000, "dur": int(end - start) / 1000}
-        written.append({"ph": "X", "name": str(action), "cat": str(kind), "pid": int(rank) + 1, "tid": 1, **times, "args": told})
-    named = [{"ph": "M", "name": "process_name", "pid": one + 1, "args": {"name": f"{source}: rank {one}"}} for one in sorted(ranks)]
+        written.append({"ph": "X", "name": str(action), "cat": str(kind), "pid": int(rank) + 1, "tid": 1, **times, "args": details})
+    named = [{"ph": "M", "name": "process_name", "pid": rank + 1, "args": {"name": f"{source}: rank {rank}"}} for rank in sorted(ranks)]
     file.write_text(json.dumps({"traceEvents": named + written}))
 
 
@@ -114,13 +114,13 @@ def _blocks(samples: np.recarray[Any, Any], events: np.recarray[Any, Any]) -> li
     for time, total in zip(samples.time.tolist(), samples.bytes.tolist()):
         at = int(np.searchsorted(ran["start"], time, "right")) - 1
         during = ran[at] if at >= 0 else None
-        of = (int(during["stage"]), int(during["microbatch"])) if during is not None else None
+        owner = (int(during["stage"]), int(during["microbatch"])) if during is not None else None
         action = str(during["action"]) if during is not None else "parameters, gradients, optimizer state"
         if total > held:
-            live.append({"of": of, "action": action, "size": total - held, "begin": time})
+            live.append({"of": owner, "action": action, "size": total - held, "begin": time})
         freed = held - total
         # Its own first, the newest first; what was there from the beginning last.
-        for block in sorted(live[::-1], key=lambda one: (one["of"] != of, one["of"] is None)) if freed > 0 else ():
+        for block in sorted(live[::-1], key=lambda block: (block["of"] != owner, block["of"] is None)) if freed > 0 else ():
             part = min(freed, block["size"])
             ended.append({**block, "size": part, "end": time})
             block["size"] -= part
@@ -139,4 +139,4 @@ def _blocks(samples: np.recarray[Any, Any], events: np.recarray[Any, Any]) -> li
             entries.append({**entry, "action": "free_requested", "time_us": block["end"] / 1000})
             entries.append({**entry, "action": "free_completed", "time_us": block["end"] / 1000})
         address += block["size"]
-    return sorted(entries, key=lambda one: one["time_us"])
+    return sorted(entries, key=lambda entry: entry["time_us"])

@@ -13,7 +13,6 @@ namespace {
 // replica_gradients.cc has those below.
 constexpr std::uint32_t kNormTask = ~std::uint32_t{0};
 constexpr std::uint32_t kEvaluationTask = kNormTask - 1;
-constexpr std::uint32_t kResultTask = kEvaluationTask - 1;
 
 void require_fit(const Graph& graph, const std::map<ValueId, at::Tensor>& inputs,
                  const Placing& placing) {
@@ -301,16 +300,6 @@ std::vector<double> RankPipeline::shares_of(const StepInputs& inputs) {
 std::optional<double> RankPipeline::mean_loss() const { return mean_of(losses(), shares_); }
 std::optional<double> RankPipeline::mean_evaluation_loss() const {
   return mean_of(evaluation_losses(), evaluation_shares_);
-}
-
-double RankPipeline::mean_loss_everywhere() {
-  const RankId maker = pipeline_.placement.rank(maker_of(loss_of(pipeline_.graph)));
-  const Tag tag{++calls_, kResultTask, 0};
-  if (rank_ != maker) return transport_.receive(maker, tag).tensors.at(0).item<double>();
-  const double mean = replicas_.sum(mean_loss().value());
-  for (std::size_t r = 0; r < pipeline_.ranks(); ++r)
-    if (r != rank_.index()) transport_.send(RankId{r}, tag, {at::scalar_tensor(mean, at::kDouble)});
-  return mean;
 }
 
 /// Where the value is made; the last stage if several make it.

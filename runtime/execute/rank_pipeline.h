@@ -59,10 +59,8 @@ class RankPipeline {
   /// Mean loss over the samples of the last step (or over what the model's loss weight counts), if
   /// this rank makes it; of a replica, what its samples give to the sum.
   std::optional<double> mean_loss() const;
-  /// The same on every rank. Every rank must call it.
-  double mean_loss_everywhere();
   std::vector<double> evaluation_losses() const;
-  /// As mean_loss(), of the last evaluation.
+  /// The mean loss of the last evaluation, as mean_loss() has it for steps.
   std::optional<double> mean_evaluation_loss() const;
   RankTensors& tensors() { return tensors_; }
   OptimizerState& optimizer_state() { return optimizer_state_; }

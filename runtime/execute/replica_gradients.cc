@@ -7,7 +7,7 @@
 namespace pfeife {
 namespace {
 
-// Below kResultTask of rank_pipeline.cc.
+// Below kEvaluationTask of rank_pipeline.cc.
 constexpr std::uint32_t kBucketTask = ~std::uint32_t{0} - 3;
 constexpr std::uint32_t kBufferTask = kBucketTask - 1, kSumTask = kBucketTask - 2;
 enum Phase : std::uint32_t { kParts, kSums, kParameters, kPhases };

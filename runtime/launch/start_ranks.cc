@@ -1,21 +1,68 @@
 #include "runtime/launch/start_ranks.h"
 
 #include <ATen/Parallel.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <iostream>
 #include <optional>
+#include <thread>
 
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/printable.h"
-#include "runtime/launch/failure_watch.h"
 #include "runtime/launch/join.h"
 #include "runtime/launch/launch.h"
 #include "runtime/launch/rank_environment.h"
 #include "runtime/launch/rank_threads.h"
 #include "runtime/transport/reason.h"
+#include "runtime/transport/socket_transport.h"
 
 namespace pfeife {
 namespace {
+
+/// While it lives, a failure of any rank is reported once, by the lowest rank that is left; and
+/// this process ends with exit code 4 if its rank has not stopped kGrace later, say in a long
+/// action.
+class FailureWatch {
+ public:
+  /// `report` is called on a thread of its own. Both must outlive the watch.
+  FailureWatch(SocketTransport& transport,
+               const std::function<void(const std::string& reason)>& report);
+  /// Waits until the failure is reported, if there is one.
+  ~FailureWatch();
+  FailureWatch(const FailureWatch&) = delete;
+  FailureWatch& operator=(const FailureWatch&) = delete;
+
+ private:
+  void watch();
+
+  SocketTransport& transport_;
+  const std::function<void(const std::string&)>& report_;
+  std::atomic<bool> stopped_{false};  ///< the rank has
+  std::thread thread_;
+};
+
+FailureWatch::FailureWatch(SocketTransport& transport,
+                           const std::function<void(const std::string&)>& report)
+    : transport_(transport), report_(report), thread_([this] { watch(); }) {}
+
+FailureWatch::~FailureWatch() {
+  stopped_ = true;
+  thread_.join();
+}
+
+void FailureWatch::watch() {
+  std::optional<RankFault> fault;
+  while (!fault && !stopped_) fault = transport_.wait_for_failure(std::chrono::milliseconds(50));
+  if (!fault) fault = transport_.wait_for_failure(std::chrono::milliseconds(0));
+  if (!fault) return;
+  const auto deadline = std::chrono::steady_clock::now() + kGrace;
+  if (transport_.is_lowest_left()) report_(fault->what());
+  transport_.say_farewell();
+  while (!stopped_ && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  if (!stopped_) _exit(4);
+}
 
 using Body = std::function<RankAnswer(const RankSeat&)>;
 

@@ -89,7 +89,6 @@ class GraphStage final : public Stage {
 
   /// Microbatches whose forward has run and whose backward has not; and W that is outstanding.
   std::size_t in_flight() const { return flights_.size(); }
-  std::size_t weights_pending() const { return queues_.size(); }
 
  private:
   /// A microbatch between its forward and its backward.

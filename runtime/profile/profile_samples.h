@@ -45,8 +45,8 @@ struct ProfileSamples {
 
   const Samples& whole(Whole pass) const { return wholes[static_cast<std::size_t>(pass)]; }
   void add(Whole pass, Nanoseconds time, bool interrupted);
-  /// As if those of `other`, of the same model and training, had been timed here, too: medians and
-  /// variation are then of both, and what differs between the two is drift.
+  /// Adds the samples of `other`, of the same model and training: medians and variation are then of
+  /// both, and the difference between the two is drift.
   void append(const ProfileSamples& other);
 
   /// Calls each(Samples&) for all there are, in an order that depends on the model alone.

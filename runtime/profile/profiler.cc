@@ -133,7 +133,7 @@ class Profiler {
     observed_step();
   }
 
-  /// As many as were asked for, or as fill the time; what rank 0 says.
+  /// Sets the repetitions that were asked for, else those that fill the time on rank 0.
   void agree_on_repetitions() {
     repetitions_ = options_.repetitions;
     if (repetitions_ > 0) return;

@@ -30,7 +30,7 @@ class StepTimes {
     steps_.emplace_back();
   }
   void add(std::size_t kind, Nanoseconds time) { steps_.back().push_back({kind, time}); }
-  /// As if the rounds of `other` had been measured here, too.
+  /// Adds the rounds of `other`.
   void append(const StepTimes& other);
   const std::vector<std::vector<Pass>>& steps() const { return steps_; }
   /// The first step of each round.

@@ -46,7 +46,7 @@ class Socket {
 /// Reads ahead: many short reads are few calls. Long ones go past the buffer.
 class ReadAhead {
  public:
-  /// As Socket::read_all of `socket`, which nobody else reads.
+  /// Socket::read_all through the buffer. Nobody else may read from `socket`.
   bool read_all(const Socket& socket, void* to, std::size_t count);
 
  private:

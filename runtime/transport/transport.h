@@ -81,7 +81,7 @@ class Transport {
   virtual void end_step() {}
 };
 
-/// The clock of the thread if it has one of its own (virtual_clock.h), else nullptr.
+/// The clock of the thread if it has one of its own, else nullptr.
 inline thread_local Nanoseconds* thread_clock = nullptr;
 
 /// Time since an unspecified start, the same for all processes of a machine.

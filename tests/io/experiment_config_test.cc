@@ -11,8 +11,8 @@
 #include <sstream>
 
 #include "planner/io/experiment/experiment_case.h"
-#include "planner/io/experiment/reference_tables.h"
 #include "planner/io/results/results_fields.h"
+#include "tests/io/reference_tables.h"
 #include "tests/support/golden_message.h"
 
 namespace pfeife {

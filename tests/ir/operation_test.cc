@@ -54,13 +54,6 @@ TEST(Operations, OfItsOwnStageBAndIReadFAndWReadsIAndTheHostWhatWasSaved) {
   EXPECT_EQ(operation(Op::Reload).reads, Op::Offload);
 }
 
-TEST(Operations, WithoutABackwardThereAreFAndItsTransfersAlone) {
-  std::set<Op> left;
-  for (const Operation& known : kOperations)
-    if (!is_of_backward(known.op)) left.insert(known.op);
-  EXPECT_EQ(left, (std::set{Op::Forward, Op::Send, Op::Recv, Op::Unshard, Op::Reshard}));
-}
-
 TEST(Operations, EachHasAWordOfItsOwn) {
   std::set<std::string_view> words;
   for (const Operation& known : kOperations) EXPECT_TRUE(words.insert(known.text).second);

@@ -13,6 +13,7 @@
 #include "planner/ir/machine/mesh_run.h"
 #include "planner/mesh/rank_graph.h"
 #include "tests/mesh/configs.h"
+#include "tests/support/scratch_folder.h"
 
 namespace pfeife {
 namespace {
@@ -122,6 +123,14 @@ TEST(Architectures, AgreeWithExportedArchivesInParametersAndFlops) {
   }
 }
 
+/// A config.json with this text, read.
+Architecture read_config(const std::string& text) {
+  const ScratchFolder scratch;
+  const std::filesystem::path file = scratch.path() / "config.json";
+  std::ofstream(file) << text;
+  return read_architecture(file);
+}
+
 struct Built {
   std::int64_t parameters = 0;
   std::string config;  // config.json
@@ -144,13 +153,12 @@ TEST(HuggingFace, ModelsHaveTheParametersThatTransformersBuilds) {
   for (const Built& model : built_by_transformers()) {
     if (model.config.find("\"decoder_sparse_step\": 2") != std::string::npos ||
         model.config.find("\"q_lora_rank\": null") != std::string::npos) {
-      EXPECT_THROW(parse_architecture(model.config, "config.json"), ConfigError);
+      EXPECT_THROW(read_config(model.config), ConfigError);
       ++refused;
       continue;
     }
     ++read;
-    EXPECT_EQ(parameter_count(parse_architecture(model.config, "config.json")), model.parameters)
-        << model.config;
+    EXPECT_EQ(parameter_count(read_config(model.config)), model.parameters) << model.config;
   }
   EXPECT_EQ(read, 43u);
   EXPECT_EQ(refused, 2u);
@@ -165,7 +173,7 @@ TEST(HuggingFace, GraphsHaveTheirParameters) {
     if (model.config.find("\"decoder_sparse_step\": 2") != std::string::npos ||
         model.config.find("\"q_lora_rank\": null") != std::string::npos)
       continue;
-    Architecture of = parse_architecture(model.config, "config.json");
+    Architecture of = read_config(model.config);
     of.sequence = 64;
     EXPECT_EQ(totals_of(rank_graph(of, {}, {.type = DType::BFloat16}).graph).parameters,
               model.parameters)
@@ -178,7 +186,7 @@ TEST(HuggingFace, GraphsHaveTheirParameters) {
 TEST(HuggingFace, WhatHasNoPriceIsRefusedByName) {
   const auto message = [](const std::string& config) -> std::string {
     try {
-      MeshRun run{.architecture = parse_architecture(config, "config.json")};
+      MeshRun run{.architecture = read_config(config)};
       run.architecture.sequence = 8192;
       check_run(run);
       return "";

@@ -1,6 +1,7 @@
 """Plans: what is asked for, what is shown, what is refused, and that others can work meanwhile."""
 
 import csv
+import importlib.util
 import json
 import os
 import signal
@@ -366,3 +367,20 @@ def test_no_torch_and_no_build_path():
     assert (folder / "py.typed").exists() and (folder / "_core.pyi").exists()
     assert json.dumps(pfeife.cluster_names())
     assert np.__version__
+
+
+# The optimizer's step has an I in its name, and splits no backward.
+def test_a_sliced_plan_that_cannot_run_is_planned_again_without_slices(tiny):
+    from pfeife._plan import _without
+
+    request = dict(devices=2, microbatches=4, precision="fp32", families=["seq1f1b", "1f1b"], slices=2, recompute="none")
+    found = pfeife.plan(tiny, "a100_sxm4_40gb_x8", **{**request, "families": ["seq1f1b"]})
+    assert _without(found, tiny, "a100_sxm4_40gb_x8", request) == ({**request, "slices": None, "families": ["1f1b"]}, "slices")
+
+
+# Without torch there is no Pipeline, and `from pfeife import *` must work all the same.
+def test_all_public_names_are_listed_and_there():
+    names = {}
+    exec("from pfeife import *", names)
+    assert set(pfeife.__all__) <= names.keys() and set(pfeife.__all__) <= set(dir(pfeife))
+    assert ("Pipeline" in names) == (importlib.util.find_spec("torch") is not None)

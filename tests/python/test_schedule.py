@@ -79,3 +79,12 @@ def test_refused_points():
     with pytest.raises(pfeife.ConfigError):
         pfeife.schedule("1f1b", ranks=0, microbatches=8)
     assert "gpipe" in pfeife.families()
+
+
+# Slice 1 of microbatch 2 of three slices each is the seventh; the parts of an overlapped cell are in its order.
+def test_actions_of_cells():
+    schedule = pfeife.Schedule([["1F2.1", "1SKIP_SEND_F2.1>3", "1SEND_B0.2", "", "1OPTIMIZER_STEP"], ["0F0.2", "(4F4.0;3B0.1)OVERLAP_F_B"]])
+    slices, (first, second) = schedule._actions()
+    assert slices == 3
+    assert first == [[("F", 1, 7, 1, "1F2.1")], [("SEND_F", 1, 7, 3, "1SKIP_SEND_F2.1>3")], [("SEND_B", 1, 2, 0, "1SEND_B0.2")], [], []]
+    assert second == [[("F", 0, 2, 0, "0F0.2")], [("F", 4, 12, 4, "4F4.0"), ("B", 3, 1, 3, "3B0.1")]]

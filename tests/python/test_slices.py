@@ -6,7 +6,6 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pipelines a
 
 import torch.nn.functional as F  # noqa: E402
 from pfeife import ConfigError  # noqa: E402
-from pfeife._executor import Action, actions, slices  # noqa: E402
 from pfeife._slices import Slices  # noqa: E402
 from pfeife._stages import Program  # noqa: E402
 from pipeline_models import tokens  # noqa: E402
@@ -78,9 +77,3 @@ def test_labels_of_the_next_position_and_other_losses_are_refused():
 def test_lengths_that_do_not_fit_are_refused(lengths):
     with pytest.raises(ConfigError, match="2 lengths of 1 and more that add up to 6"):
         sliced(Middle(lambda self, h: h), lengths)
-
-
-def test_cells_of_slices_are_numbered_through():
-    row = ["1F2.1", "1SEND_F2.1>3"]
-    assert slices([row, ["0F0.2"]]) == 3
-    assert actions(row, 3) == [Action("F", 1, 7, 1), Action("SEND_F", 1, 7, 3)]

@@ -98,7 +98,8 @@ Trained in_stages(const Model& model, const ScheduleSpec& spec, double clip_norm
     for (int step = 0; step < kSteps; ++step) {
       own.step(
           share_of_replica(inputs_with_infs(batch, step), own.replica(), pipeline.microbatches));
-      losses.push_back(own.mean_loss_everywhere());
+      losses.push_back(
+          mean_loss_everywhere(own, rank, transport, static_cast<std::uint64_t>(step)));
       scales.push_back(own.loss_scale()->scale());
     }
     const std::lock_guard lock(mutex);

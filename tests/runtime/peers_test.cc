@@ -145,22 +145,5 @@ TEST(WrongDeclarations, AreRefusedBeforeTheStartByName) {
   EXPECT_THAT(make(cuts, untied), HasSubstr("REDUCE_GRAD"));
 }
 
-TEST(MeanLoss, IsTheSameOnEveryRank) {
-  const Model model("tiny_gpt");
-  const Pipeline pipeline = model.pipeline({"1f1b", 3, 3, 1, {}, {}});
-  std::mutex mutex;
-  std::vector<double> losses;
-  const Outcome split = run_with(pipeline, model.source, RunOptions{}.rank, [&](RankPipeline& own) {
-    const auto records = own.step(inputs_of(pipeline, 0, RunOptions{}.rank.placing));
-    const double loss = own.mean_loss_everywhere();
-    const std::lock_guard lock(mutex);
-    losses.push_back(loss);
-    return records;
-  });
-  ASSERT_EQ(losses.size(), 3u);
-  const double mean = (split.losses.at(0) + split.losses.at(1) + split.losses.at(2)) / 3;
-  for (const double loss : losses) EXPECT_NEAR(loss, mean, 1e-12);
-}
-
 }  // namespace
 }  // namespace pfeife

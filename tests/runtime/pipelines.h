@@ -118,6 +118,21 @@ inline void collect(RankPipeline& own, Outcome& outcome) {
   for (const auto& [b, tensor] : own.tensors().buffers) outcome.buffers[b] = tensor;
 }
 
+/// The mean loss of the last step, over all replicas, on every rank. Every rank must call it, once
+/// for each `number`.
+inline double mean_loss_everywhere(const RankPipeline& own, RankId rank, Transport& transport,
+                                   std::uint64_t number) {
+  const Tag tag{number, ~std::uint32_t{0} - 91, 0};
+  const double share = own.mean_loss().value_or(0);
+  double mean = 0;
+  for (std::size_t r = 0; r < transport.ranks(); ++r)
+    if (RankId{r} != rank) transport.send(RankId{r}, tag, {at::scalar_tensor(share, at::kDouble)});
+  for (std::size_t r = 0; r < transport.ranks(); ++r)
+    mean +=
+        RankId{r} == rank ? share : transport.receive(RankId{r}, tag).tensors.at(0).item<double>();
+  return mean;
+}
+
 /// Every rank on a thread does what `body` says, then its tensors are collected.
 inline Outcome run_with(const Pipeline& pipeline, const WeightSource& source,
                         const RankOptions& options,

@@ -53,7 +53,7 @@ Ran run_replicas(const Pipeline& pipeline, const WeightSource& source, const Run
       records = own.step(
           share_of_replica(inputs_of(batch, static_cast<std::uint64_t>(step), options.rank.placing),
                            own.replica(), pipeline.microbatches));
-    const double mean = losses ? own.mean_loss_everywhere() : 0;
+    const double mean = losses ? mean_loss_everywhere(own, number, transport, 0) : 0;
     const std::lock_guard lock(mutex);
     Outcome& outcome = ran.replicas[own.replica()];
     outcome.records[pipeline.pipeline_rank_of(number).index()] = records;

@@ -12,10 +12,10 @@
 #include "planner/io/results/chrome_trace.h"
 #include "runtime/launch/join.h"
 #include "runtime/launch/rank_threads.h"
-#include "runtime/timed/virtual_clock.h"
 #include "tests/runtime/pipelines.h"
 #include "tests/runtime/test_meetings.h"
 #include "tests/runtime/timed_points.h"
+#include "tests/runtime_slow/virtual_clock.h"
 
 namespace pfeife {
 namespace {

@@ -218,14 +218,5 @@ TEST(Candidates, TimesOfManyEqualTimesOfEachHoweverLongTheyTake) {
   EXPECT_GT(long_ones, 100);
 }
 
-TEST(Program, NeedsFewMessageSlotsWhateverTheNumberOfMicrobatches) {
-  for (const std::size_t microbatches : {16U, 64U}) {
-    const ScheduleSpec spec{"1f1b", 8, microbatches, 1, {}, {0}};
-    const Program program(generate(spec), placement_for(spec));
-    EXPECT_EQ(program.compute_nodes(), 2 * 8 * microbatches);
-    EXPECT_LE(program.message_slots(), 16U);
-  }
-}
-
 }  // namespace
 }  // namespace pfeife

@@ -59,10 +59,10 @@ def main():
         export_archive(out / "mixtral_8_layers.pt2")
     print("| planned with | priced with | estimated step | cuts behind layers |\n|---|---|---|---|")
     free = planned(out, "experts_free", FREE)
-    for made, priced, plan in (("no FLOPs", "no FLOPs", free),
+    for known, priced, plan in (("no FLOPs", "no FLOPs", free),
                                ("no FLOPs", "FLOPs", planned(out, "experts_given", cuts=free["cuts"])),
                                ("FLOPs", "FLOPs", planned(out, "experts"))):
-        print(f"| {made} | {priced} | {float(plan['estimate_ms']):.1f} ms | {plan['cuts']} |")
+        print(f"| {known} | {priced} | {float(plan['estimate_ms']):.1f} ms | {plan['cuts']} |")
 
 
 if __name__ == "__main__":

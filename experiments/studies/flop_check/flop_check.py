@@ -115,7 +115,7 @@ def count_small(builders, name, out, again):
 
 
 def count_shipped(name):
-    """Of the models that configs/models has: too large to run, so on tensors without contents."""
+    """The models of configs/models: too large to run, so on tensors without contents."""
     import shipped_models
     from pt2_export import without_contents, masks_as_in_eager_mode, with_fake_weights
 

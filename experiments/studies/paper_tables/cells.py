@@ -114,11 +114,11 @@ def table1(runs: Runs, table: Table) -> Calibration:
 def table2(runs: Runs, table: Table, overhead: Calibration) -> None:
     rows = paper("table2")
     ours = [r for r in rows if r["method"] == "Pfeife"]
-    one = next(r for r in ours if (r["DP"], r["PP"]) == ("1", "2"))
+    single_pipeline = next(r for r in ours if (r["DP"], r["PP"]) == ("1", "2"))
     fits = {}
     for precision, name in (("fp16_amp", "FP16"), ("tf32", "FP32")):
         settings = [f"training.precision={precision}", f"calibration={{stage_overhead: {overhead.overhead_ms} ms}}"]
-        fits[name] = runs.fit("table2.yaml", name, settings, [(2, 2, "planned", 2000 / float(one[name]))])
+        fits[name] = runs.fit("table2.yaml", name, settings, [(2, 2, "planned", 2000 / float(single_pipeline[name]))])
         table.calibration(fits[name])
     for column, precision, times in (("FP16", "fp16_amp", 1), ("FP16_x2", "fp16_amp", 2), ("FP32", "tf32", 1)):
         for calibration in (Calibration(), fits[column.removesuffix("_x2")]):
@@ -132,7 +132,7 @@ def table2(runs: Runs, table: Table, overhead: Calibration) -> None:
                     settings.append(f"parallel={{dp: {replicas}, overlap_reductions: false}}")
                 plans = runs.cases("table2.yaml", f"table2_{column}_{replicas}x{devices}_{name or 'published'}", settings)
                 plan = plans[(devices, times * devices), "planned"]
-                fitted = name and column == name and row is one
+                fitted = name and column == name and row is single_pipeline
                 table.add("2", f"SDXL {column}" + (", replicas" if replicas > 1 else ""), f"({replicas},{devices})", "Pfeife",
                           "samples/s", row[column], plan["samples_per_s"], name, "fitted" if fitted else "scored",
                           "parallel: {dp: %d}, reductions not overlapped" % replicas if replicas > 1 else "")

@@ -82,7 +82,7 @@ def profile(rows: list[dict]) -> list[dict]:
     steps = [{name: float(row[f"{name}_ms"]) for name in PLANNERS if row[f"{name}_ms"]} for row in rows]
     factors = [{name: step / min(steps.values()) for name, step in steps.items()} for steps in steps if steps]
     return [{"case": "", "plan": words, "family": "" if words == "planned" else words, "feasible": 1, "samples_per_s": "", "step_over_best": f"{tenths / 20:g}",
-             "problems_fraction": f"{sum(of.get(name, 9) <= tenths / 20 for of in factors) / len(factors):.4f}"}
+             "problems_fraction": f"{sum(by_name.get(name, 9) <= tenths / 20 for by_name in factors) / len(factors):.4f}"}
             for name, words in PLANNERS.items() for tenths in range(20, 45)]
 
 

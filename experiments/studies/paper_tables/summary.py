@@ -7,7 +7,7 @@ def errors(rows: list[dict]) -> list[float]:
 
 
 def order_of(rows: list[dict]) -> tuple[int, int]:
-    """Of the ViT cells of Table 1 that nothing was fitted to: in how many the system that is faster in the paper is so here."""
+    """In how many ViT cells of Table 1 that nothing was fitted to the system that is faster in the paper is faster here, too."""
     def rates(system, calibration):
         return {row["cell"]: row for row in rows if row["table"] == "1" and row["group"] == "ViT-g/14" and
                 row["system"] == system and row["calibration"] == calibration and row["role"] == "scored"}

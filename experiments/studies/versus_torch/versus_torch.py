@@ -145,8 +145,8 @@ def compare_gradients(ours: OurSide, torch_side: TorchSide, sizes: list[int], wi
             found = {"our schedule run by torch": torch_side.difference("torch", hidden, name, csv=str(ours.schedule(name, for_torch=True)))}
             if with_pipeline:
                 found["run by pfeife.Pipeline"] = torch_side.difference("pipeline", hidden, name)
-            said = "; ".join(f"{what} {largest:.1e}" for what, largest in found.items())
-            print(f"  hidden {hidden}, {name}: {said}; run by pfeife-run: {ours.check(hidden, name)}", flush=True)
+            differences = "; ".join(f"{what} {largest:.1e}" for what, largest in found.items())
+            print(f"  hidden {hidden}, {name}: {differences}; run by pfeife-run: {ours.check(hidden, name)}", flush=True)
             right = right and max(found.values()) <= 1e-12
     return right
 

@@ -39,11 +39,12 @@ struct LeastReserved {
 /// The segments that hold the tensors of single layers; nothing without lifetimes.
 LeastReserved least_reserved(const Layers& layers, const AllocatorSettings& settings);
 
-/// [rank] Most that is reserved: plan.peak_memory and what the played lifetimes have beyond their
-/// allocated bytes, but no less than least_reserved(); by reserved_factor() without lifetimes,
-/// of slices and of plans that offload. `limit`: [rank]; ranks that allocate so much less that no
-/// allocator fills it are not played, nor any behind one that reserves too much: they need what
-/// they allocate. Empty = all are played.
+/// [rank] The most bytes that the allocator reserves: plan.peak_memory, plus what the replayed
+/// lifetimes reserve beyond their allocated bytes, and at least least_reserved(). Without
+/// lifetimes, with slices and with offloading, plan.peak_memory times reserved_factor().
+/// `limit`: [rank] the memory that each rank may reserve. Ranks are then replayed in the order of
+/// their distance to it, up to the first that exceeds it, and without those far below it; a rank
+/// that is not replayed has its allocated peak as its result. Empty = all ranks are replayed.
 std::vector<Bytes> reserved_memory(const Plan& plan, const Layers& layers,
                                    const AllocatorSettings& settings,
                                    const std::vector<Bytes>& limit = {});

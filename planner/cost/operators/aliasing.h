@@ -20,7 +20,7 @@ struct Aliasing {
 };
 
 /// Follows views (by strides where an operator only may view) and in-place operators. `traits` by
-/// node and `types` by value (running_types.h): a cast that changes nothing is a view. Operators
+/// node and `types` by value (GraphFacts::types): a cast that changes nothing is a view. Operators
 /// without a row allocate, or, if their name ends in '_', write into their first argument. Linear.
 Aliasing aliasing(const Graph& graph, const std::vector<const OperatorTraits*>& traits,
                   const std::vector<DType>& types);

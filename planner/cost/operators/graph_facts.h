@@ -78,7 +78,7 @@ class FactsByPrecision {
   const GraphFacts& at(Precision precision) const;
 
  private:
-  mutable std::map<std::optional<DType>, GraphFacts> facts_;  // by narrow_type()
+  mutable std::map<std::optional<DType>, GraphFacts> facts_;  // by the 16-bit type of autocast
 };
 
 /// Nodes in order: for (NodeId n : nodes_of(graph)).

@@ -27,12 +27,13 @@ namespace pfeife {
 ///
 /// Layers of Mode::Forward make costs without a backward: a stage keeps nothing behind its F.
 ///
-/// Optimizer steps wait for `norm`. Layers are summed up for the call; who asks again and again has
-/// the sums, and remembers in `known` what stages need (nullptr: nothing is remembered).
+/// Optimizer steps wait for `norm`. `sums`: the prefix sums of the layers, made once and passed to
+/// every call.
 StageCosts stage_costs(const SummedLayers& sums, const Partition& partition,
                        const Placement& placement, const Cluster& cluster,
                        const Recomputed& recomputed = {}, StepNorm norm = StepNorm::None);
-/// The same of a plan's choices, with those of the slices that its schedule has.
+/// The costs of a plan: of its cuts, recomputation and offloading, and of the slices that its
+/// schedule has. Builds the sums on each call.
 StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster);
 
 /// Time of REDUCE_NORM: one number of all ranks, and where gradients are clipped what the slowest
@@ -52,8 +53,9 @@ Nanoseconds clipping_time(const DeviceKind& kind, Bytes gradients, std::int64_t 
 Nanoseconds least_norm_time(const Layers& layers, StepNorm norm,
                             const std::vector<DeviceId>& device_of_rank, const Cluster& cluster);
 
-/// stage_costs() in two steps, for several choices of recomputed stages on the same cuts: what all
-/// of them share, which takes nearly all of the time, and what one of them makes of it.
+/// stage_costs() in two steps, for several choices of recomputed stages on the same cuts:
+/// collected_stage_costs() does the expensive part, which all choices share; with_recomputation()
+/// applies one choice.
 StageCosts collected_stage_costs(const SummedLayers& sums, const Partition& partition,
                                  const Placement& placement, const Cluster& cluster);
 /// `recomputed` without blocks.

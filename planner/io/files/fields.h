@@ -168,7 +168,7 @@ class FieldList {
     node.check_keys(keys());
     read_known(node, object);
   }
-  /// As read(); other keys belong to another reader.
+  /// Reads like read(), and ignores other keys, which belong to another reader.
   void read_known(const YamlNode& node, Object& object) const {
     for (const auto& field : fields_)
       if (const auto value = field.required ? node.at(field.key) : node.find(field.key))

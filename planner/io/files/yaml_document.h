@@ -32,7 +32,7 @@ class YamlDocument {
   void set(const std::string& assignment);
   /// The path and the value of an assignment; located as there.
   static std::pair<std::string, YamlValue> assignment(const std::string& text);
-  /// As above with a value at hand. `path` as above; errors are located at `label`.
+  /// Sets the value at `path`, written as an assignment's left side; errors are located at `label`.
   void set(const std::string& path, YamlValue value, const std::string& label);
 
   YamlNode root() const { return YamlNode(root_); }

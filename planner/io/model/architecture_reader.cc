@@ -140,10 +140,6 @@ bool is_architecture(const std::filesystem::path& file) {
   return file.extension() == ".yaml" || file.extension() == ".json";
 }
 
-Architecture parse_architecture(std::string_view text, const std::string& file) {
-  return read_document(YamlDocument::parse(text, file));
-}
-
 Architecture read_architecture(const std::filesystem::path& file) {
   return read_document(YamlDocument::read(file));
 }

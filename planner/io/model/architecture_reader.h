@@ -3,8 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
-#include <string_view>
 
 #include "planner/io/files/fields.h"
 #include "planner/ir/model/architecture.h"
@@ -17,7 +15,5 @@ bool is_architecture(const std::filesystem::path& file);
 /// A file of that kind, or a config.json of Hugging Face (hugging_face.h).
 /// Errors: ConfigError with the place, for unknown keys and for figures that do not fit each other.
 Architecture read_architecture(const std::filesystem::path& file);
-/// Reads text as a file is read; `file` is the name for messages.
-Architecture parse_architecture(std::string_view text, const std::string& file);
 
 }  // namespace pfeife

@@ -137,11 +137,11 @@ Nanoseconds transfer_time(const Path& path, Bytes bytes);
 Nanoseconds all_reduce_time(const Cluster& cluster, const std::vector<DeviceId>& devices,
                             Bytes bytes);
 
-/// The links that what replicas reduce of a device's gradients goes over, out of it and into it:
-/// its `rings`, else those that every path out of it has and those that every path into it has.
+/// Links used by the gradient all-reduce of a device's replicas: the device's `rings`; without
+/// them, the links that all paths out of the device share, and those that all paths into it share.
 std::vector<std::size_t> ring_links(const Cluster& cluster, DeviceId device);
 
-/// The least bandwidth of these links; 0 of none.
+/// The least bandwidth of these links; 0 if there are no links.
 BytesPerSecond narrowest(const Cluster& cluster, const std::vector<std::size_t>& links);
 
 /// Every device `kind`, all pairs joined by their own uncontended full-duplex link: for tests and

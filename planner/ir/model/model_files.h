@@ -3,13 +3,19 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "planner/ir/basics/units.h"
-#include "planner/ir/model/model_format.h"
 #include "planner/ir/model/operator_cost.h"
 
 namespace pfeife {
+
+/// Mesh: a transformer on a mesh of devices, folded to one pipeline
+/// (planner/io/cluster/mesh_file.h).
+enum class ModelFormat { Pt2, Table, PipeDream, Piper, Mesh };
+/// "pt2", "table", "pipedream", "piper", "mesh".
+std::string to_string(ModelFormat format);
 
 /// The files that a model is made of, and what they do not say of themselves.
 struct ModelFiles {

@@ -71,8 +71,8 @@ struct StageOverheads {
   Nanoseconds forward{0}, backward_input{0}, backward_weight{0};
   friend bool operator==(const StageOverheads&, const StageOverheads&) = default;
 };
-/// As a device kind's stage_overhead, which F and B or I have alike: half of all three each, since
-/// a microbatch has F, I and W of a stage once.
+/// The overhead as a device kind's stage_overhead, which F and B (or I) have alike: half of the sum
+/// of all three, since a microbatch runs F, I and W of a stage once.
 Nanoseconds each_action(const StageOverheads& overheads);
 
 struct Profile {

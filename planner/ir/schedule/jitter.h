@@ -48,7 +48,6 @@ class JitterSource {
   /// transfer, the common one if it is a computation or an optimizer step.
   Nanoseconds vary(Nanoseconds time, std::uint64_t task, TaskKind kind) const;
   double factor(std::uint64_t task) const;  ///< of a task by itself
-  double common_factor() const { return common_; }
 
  private:
   std::uint64_t key_;

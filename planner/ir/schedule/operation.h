@@ -151,11 +151,5 @@ constexpr bool is_compute(Op op) { return operation(op).task == TaskKind::Comput
 constexpr bool makes_input_gradient(Op op) { return operation(op).passes == Direction::Backward; }
 /// B and W: the actions that make the gradients of a stage's weights.
 constexpr bool makes_weight_gradient(Op op) { return operation(op).weight_gradient; }
-/// Actions that are there only where there is a backward: all that make, move or use gradients, or
-/// keep something for them.
-constexpr bool is_of_backward(Op op) {
-  return operation(op).weight_gradient || makes_input_gradient(op) || is_copy(op) ||
-         operation(op).task == TaskKind::Reduction || operation(op).task == TaskKind::Optimizer;
-}
 
 }  // namespace pfeife

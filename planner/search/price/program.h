@@ -99,7 +99,6 @@ class Program {
   std::size_t stages() const { return stages_; }
   std::size_t ranks() const { return stages_of_rank_.size(); }
   std::size_t compute_nodes() const { return steps_.size() - joins_; }
-  std::size_t message_slots() const { return slots_ - 2; }
 
   // Indices into a vector of durations; values in ns, whole numbers below 2^53 in total.
   std::size_t durations() const { return sums_begin_ + sums_.size(); }

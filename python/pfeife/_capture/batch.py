@@ -86,8 +86,8 @@ def arguments_of(module: nn.Module) -> tuple[list[str], bool, bool]:
     """Names of forward's arguments; whether it takes more by position, and more by name."""
     parameters = list(inspect.signature(module.forward).parameters.values())
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    kinds = [one.kind for one in parameters]
-    names = [one.name for one in parameters if one.kind in plain]
+    kinds = [parameter.kind for parameter in parameters]
+    names = [parameter.name for parameter in parameters if parameter.kind in plain]
     return names, inspect.Parameter.VAR_POSITIONAL in kinds, inspect.Parameter.VAR_KEYWORD in kinds
 
 
@@ -112,7 +112,7 @@ class Batch:
     samples: how many.
     """
 
-    def __init__(self, module: nn.Module, args: tuple, kwargs: Mapping[str, Any], told: Mapping[str, int | None]):
+    def __init__(self, module: nn.Module, args: tuple, kwargs: Mapping[str, Any], batch_dims: Mapping[str, int | None]):
         self._args, self._kwargs = args, dict(kwargs)
         self._forward, self._more_by_position, self._more_by_name = arguments_of(module)
         self._values = self._flat(args, kwargs)
@@ -121,7 +121,7 @@ class Batch:
             raise Unexportable("the batch holds no tensor: pfeife.plan(model, batch, cluster=...) takes what the data loader gives")
         self.names = names_of(self._paths)
         self.guessed = False  # some input's dimension, against that of another input
-        self.dimensions = self._dimensions(told)
+        self.dimensions = self._dimensions(batch_dims)
         sizes = [self._values[path].shape[at] for path, at in zip(self._paths, self.dimensions) if at is not None]
         self.samples = sizes[0]
 
@@ -129,8 +129,8 @@ class Batch:
         """What is cut, and what is given whole, where inputs do not agree."""
         if not self.guessed or microbatches == 1:
             return ""
-        cut = [f"{shown(path)} {list(one.shape)}" for path, one, d in zip(self._paths, self.examples, self.dimensions) if d is not None]
-        whole = [f"{shown(path)} {list(one.shape)}" for path, one, d in zip(self._paths, self.examples, self.dimensions) if d is None]
+        cut = [f"{shown(path)} {list(example.shape)}" for path, example, d in zip(self._paths, self.examples, self.dimensions) if d is not None]
+        whole = [f"{shown(path)} {list(example.shape)}" for path, example, d in zip(self._paths, self.examples, self.dimensions) if d is None]
         return (
             f"of the batch, {', '.join(cut)} are cut into {microbatches} microbatches along their samples, and every microbatch gets all of "
             f"{', '.join(whole)}; batch_dims={{...}} says otherwise. Nodes of graphs are no samples: give batches of graphs of equal sizes, or "
@@ -143,18 +143,18 @@ class Batch:
 
     def _flat(self, args: tuple, kwargs: Mapping[str, Any]) -> dict[Path, Any]:
         """Arguments by position under their names, so that both ways to give them are one."""
-        named = {self._forward[i] if i < len(self._forward) else f"argument_{i}": one for i, one in enumerate(args)}
+        named = {self._forward[i] if i < len(self._forward) else f"argument_{i}": argument for i, argument in enumerate(args)}
         if twice := set(named) & set(kwargs):
             raise Unexportable(f"the argument {twice.pop()!r} is given by position and by name")
         return flat({**named, **kwargs})
 
-    def _dimensions(self, told: Mapping[str, int | None]) -> list[int | None]:
+    def _dimensions(self, batch_dims: Mapping[str, int | None]) -> list[int | None]:
         known = {name: path for path, name in zip(self._paths, self.names)} | {shown(path): path for path in self._paths}
-        if unknown := [name for name in told if name not in known]:
+        if unknown := [name for name in batch_dims if name not in known]:
             raise Unexportable(f"batch_dims: there is no input {unknown[0]!r}; inputs: {', '.join(map(shown, self._paths))}")
-        given = {known[name]: at for name, at in told.items()}
+        given = {known[name]: at for name, at in batch_dims.items()}
         firsts = [self._values[path].shape[0] for path in self._paths if path not in given and self._values[path].dim()]
-        counts = Counter([one for one in firsts if one != 1] or firsts).most_common()  # one of 1 is for all samples
+        counts = Counter([size for size in firsts if size != 1] or firsts).most_common()  # one of 1 is for all samples
         usual = counts[0][0] if firsts else None
         self.guessed = len(counts) > 1
         if len(counts) > 1 and counts[0][1] == counts[1][1]:
@@ -165,10 +165,10 @@ class Batch:
             )
         found = []
         for path in self._paths:
-            one = self._values[path]
-            at = given[path] if path in given else 0 if one.dim() and one.shape[0] == usual else None
-            if at is not None and not 0 <= at < one.dim():
-                raise Unexportable(f"batch_dims: {shown(path)} {list(one.shape)} has no dimension {at}")
+            value = self._values[path]
+            at = given[path] if path in given else 0 if value.dim() and value.shape[0] == usual else None
+            if at is not None and not 0 <= at < value.dim():
+                raise Unexportable(f"batch_dims: {shown(path)} {list(value.shape)} has no dimension {at}")
             found.append(at)
         sizes = {shown(path): self._values[path].shape[at] for path, at in zip(self._paths, found) if at is not None}
         if len(set(sizes.values())) != 1:
@@ -194,10 +194,10 @@ class Batch:
             output = module_forward(*args, **kwargs)
             return output, output
         own_args = args if self._more_by_position else args[: len(self._forward)]
-        own_kwargs = kwargs if self._more_by_name else {name: one for name, one in kwargs.items() if name in self._forward}
+        own_kwargs = kwargs if self._more_by_name else {name: value for name, value in kwargs.items() if name in self._forward}
         output = module_forward(*own_args, **own_kwargs)
         if is_of_torch(loss):
-            rest = [*args[len(self._forward) :], *(one for name, one in kwargs.items() if name not in self._forward)]
+            rest = [*args[len(self._forward) :], *(value for name, value in kwargs.items() if name not in self._forward)]
             if len(rest) != 1 or self._more_by_position or self._more_by_name:
                 raise Unexportable(
                     f"{type(loss).__name__ if isinstance(loss, nn.Module) else loss.__name__} takes what forward returns and one target, and the "
@@ -223,30 +223,30 @@ class Batch:
         if stood_in is not None:
             self._stand_in(values, stood_in)
         if values.keys() != self._values.keys():
-            lacking = [shown(path) for path in self._values if path not in values]
+            missing = [shown(path) for path in self._values if path not in values]
             unknown = [shown(path) for path in values if path not in self._values]
             raise Unexportable(
                 "the batch is not as the one that was planned for: it "
                 + " and ".join(
-                    [f"lacks {', '.join(lacking)}"] * bool(lacking) + [f"has {', '.join(unknown)} besides"] * bool(unknown)
+                    [f"lacks {', '.join(missing)}"] * bool(missing) + [f"has {', '.join(unknown)} besides"] * bool(unknown)
                 )
             )
         for path, value in self._values.items():
             if not isinstance(value, torch.Tensor) and (isinstance(values[path], torch.Tensor) or values[path] != value):
                 raise Unexportable(f"{shown(path)} of the batch is {values[path]!r}; the graph holds for {value!r}: plan again")
         found = [values[path] for path in self._paths]
-        for path, at, example, one in zip(self._paths, self.dimensions, self.examples, found):
-            if not isinstance(one, torch.Tensor):
-                raise Unexportable(f"{shown(path)} of the batch is {one!r}; the graph takes a tensor")
-            fits = one.dim() == example.dim() and all(a == b or d == at for d, (a, b) in enumerate(zip(example.shape, one.shape)))
+        for path, at, example, tensor in zip(self._paths, self.dimensions, self.examples, found):
+            if not isinstance(tensor, torch.Tensor):
+                raise Unexportable(f"{shown(path)} of the batch is {tensor!r}; the graph takes a tensor")
+            fits = tensor.dim() == example.dim() and all(a == b or d == at for d, (a, b) in enumerate(zip(example.shape, tensor.shape)))
             if not fits:
                 open_at = "" if at is None else f", where dimension {at} counts samples"
                 raise Unexportable(
-                    f"{shown(path)} of the batch is {list(one.shape)}; the graph holds for {list(example.shape)}{open_at}: plan again"
+                    f"{shown(path)} of the batch is {list(tensor.shape)}; the graph holds for {list(example.shape)}{open_at}: plan again"
                 )
-            if one.dtype != example.dtype:
-                raise Unexportable(f"{shown(path)} of the batch is {one.dtype}; the graph holds for {example.dtype}")
-        counts = {shown(path): one.shape[at] for path, at, one in zip(self._paths, self.dimensions, found) if at is not None}
+            if tensor.dtype != example.dtype:
+                raise Unexportable(f"{shown(path)} of the batch is {tensor.dtype}; the graph holds for {example.dtype}")
+        counts = {shown(path): tensor.shape[at] for path, at, tensor in zip(self._paths, self.dimensions, found) if at is not None}
         if len(set(counts.values())) != 1:
             raise Unexportable(f"inputs have different numbers of samples: {counts}")
         return found
@@ -254,7 +254,7 @@ class Batch:
     def _stand_in(self, values: dict[Path, Any], stood_in: list[int]) -> None:
         """Adds zeros for the inputs that a batch lacks, for as many samples as the others have."""
         there = [values.get(path) for path in self._paths]
-        sizes = [one.shape[at] for one, at in zip(there, self.dimensions) if at is not None and isinstance(one, torch.Tensor) and at < one.dim()]
+        sizes = [leaf.shape[at] for leaf, at in zip(there, self.dimensions) if at is not None and isinstance(leaf, torch.Tensor) and at < leaf.dim()]
         for i, (path, example, at) in enumerate(zip(self._paths, self.examples, self.dimensions)):
             if there[i] is None and sizes:
                 shape = [sizes[0] if d == at else size for d, size in enumerate(example.shape)]
@@ -264,7 +264,7 @@ class Batch:
     def split(self, leaves: Sequence[torch.Tensor], sizes: Sequence[int]) -> list[list[torch.Tensor]]:
         """[microbatch][input] In the order in memory that the graph was traced for."""
         parts = []
-        for one, at, example in zip(leaves, self.dimensions, self.examples):
-            own = [one] * len(sizes) if at is None else list(one.split(list(sizes), at))
+        for leaf, at, example in zip(leaves, self.dimensions, self.examples):
+            own = [leaf] * len(sizes) if at is None else list(leaf.split(list(sizes), at))
             parts.append([part.contiguous() if example.is_contiguous() else part for part in own])
-        return [list(one) for one in zip(*parts)]
+        return [list(split_leaf) for split_leaf in zip(*parts)]

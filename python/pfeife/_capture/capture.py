@@ -57,7 +57,7 @@ def masks_as_in_eager_mode(packed_sequences: bool = False) -> Iterator[None]:
 
 
 def without_contents(tensor: torch.Tensor) -> torch.Tensor:
-    """Of the fake mode in force, on `cpu`. The mode keeps no reference to the tensor, which Pipeline may swap."""
+    """A fake tensor of the same form on the CPU. The fake mode keeps no reference to `tensor`, which Pipeline may swap."""
     return torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu")
 
 
@@ -109,7 +109,7 @@ def program_of(
     packed_sequences: bool = False,
     cut: Callable[[torch.export.ExportedProgram], None] = lambda program: None,
 ) -> torch.export.ExportedProgram:
-    """Of a module's training on these arguments. shapes: which sizes are open, as torch.export takes it. cut: takes out what is not of the loss.
+    """Exports a module's training step on these arguments. shapes: which sizes are open, as torch.export takes it. cut: takes out what is not of the loss.
 
     Errors: Unexportable if it would train in another way than the module; what torch.export raises, and the module itself.
     """
@@ -157,15 +157,15 @@ def archive_of(
     return files
 
 
-def loss_of(made: Any) -> Any:
+def loss_of(returned: Any) -> Any:
     """What training needs of what a module returns: its loss, and the weight that it may name."""
-    loss, weight = made, None
-    if isinstance(made, Mapping):
-        loss, weight = made.get("loss"), made.get(loss_weight.NAME)
-    elif hasattr(made, "loss"):
-        loss, weight = made.loss, getattr(made, loss_weight.NAME, None)
-    elif isinstance(made, (tuple, list)) and made:
-        loss = made[0]
+    loss, weight = returned, None
+    if isinstance(returned, Mapping):
+        loss, weight = returned.get("loss"), returned.get(loss_weight.NAME)
+    elif hasattr(returned, "loss"):
+        loss, weight = returned.loss, getattr(returned, loss_weight.NAME, None)
+    elif isinstance(returned, (tuple, list)) and returned:
+        loss = returned[0]
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or not loss.is_floating_point():
         found = f"{list(loss.shape)} of {loss.dtype}" if isinstance(loss, torch.Tensor) else f"a {type(loss).__name__}"
         raise Unexportable(
@@ -184,8 +184,8 @@ def whole_step(module: nn.Module, batch: Batch, loss: Callable | None, keep: Cal
     forward = module.__dict__.get("forward")  # of this object alone
 
     def step(self: nn.Module, *tensors: torch.Tensor) -> Any:
-        output, made = batch.call(forward or kind.forward.__get__(self), tensors, loss)
-        return {**loss_of(made), **keep(output)}
+        output, with_loss = batch.call(forward or kind.forward.__get__(self), tensors, loss)
+        return {**loss_of(with_loss), **keep(output)}
 
     kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter(name, kinds) for name in ("self", *batch.names)]
@@ -241,7 +241,7 @@ class Capture:
         self.program = self._exported()
         if not module.training:
             self.notes.append("the model is in evaluation mode, so it trains without dropout and with fixed statistics; model.train() before plan()")
-        if not any(one.requires_grad for one in module.parameters()):
+        if not any(parameter.requires_grad for parameter in module.parameters()):
             self.notes.append("no parameter needs a gradient, so that nothing is trained; requires_grad_() before plan()")
         self.is_open = not self._fixed_because
         self._note_loss()
@@ -250,7 +250,7 @@ class Capture:
         self.buffers = dict(module.named_buffers(remove_duplicate=False))
         self.archive = self._archive()
         for table in (self.program.state_dict, self.program.constants):
-            table.update({name: one for name, one in {**self.parameters, **self.buffers}.items() if name in table})
+            table.update({name: tensor for name, tensor in {**self.parameters, **self.buffers}.items() if name in table})
 
     def __repr__(self) -> str:
         kind, size = type(self.module).__name__, f"{self.microbatch} samples{' or others' if self.is_open else ''}"
@@ -293,13 +293,13 @@ class Capture:
         weighed = loss_weight.position(program) is not None
         loss = graph.output_node().args[0][0]
         doubts = Terms(graph, loss, inputs, set(signature.inputs_to_parameters), self.whole_inputs, weighed).doubts
-        said = [doubts[0] + (f" ({len(doubts) - 1} more: plan.capture.notes)" if len(doubts) > 1 else "")] if doubts else []
+        messages = [doubts[0] + (f" ({len(doubts) - 1} more: plan.capture.notes)" if len(doubts) > 1 else "")] if doubts else []
         self.notes += doubts
         if note := self._batch.split_note(self.microbatches):
             self.notes.append(note)
-            said.append(note)
-        for one in said if os.environ.get("RANK", "0") == "0" else ():
-            warnings.warn(one, stacklevel=5)
+            messages.append(note)
+        for warning in messages if os.environ.get("RANK", "0") == "0" else ():
+            warnings.warn(warning, stacklevel=5)
 
     def _kept(self, output: Any) -> dict[str, Any]:
         """What the traced program gives besides the loss."""
@@ -311,9 +311,9 @@ class Capture:
         with contextlib.ExitStack() as held:
             with FakeTensorMode(allow_non_fake_inputs=True):
                 held.enter_context(fake_weights(self.module))
-                examples = [without_contents(one) for one in self._batch.examples]
-                own = [one if d is None else one.narrow(d, 0, self.microbatch).clone() for d, one in zip(at, examples)]
-                inputs = own if samples is None else [one if d is None else resized(one, d, samples) for d, one in zip(at, own)]
+                examples = [without_contents(example) for example in self._batch.examples]
+                own = [example if d is None else example.narrow(d, 0, self.microbatch).clone() for d, example in zip(at, examples)]
+                inputs = own if samples is None else [value if d is None else resized(value, d, samples) for d, value in zip(at, own)]
             outputs, notes = Outputs(), []
             self._keep = outputs.keep
             if samples is None:
@@ -340,7 +340,7 @@ class Capture:
     def example(self) -> list[torch.Tensor]:
         """[input] Of one microbatch of the batch that was captured."""
         at = self._batch.dimensions
-        return [one if d is None else one.narrow(d, 0, self.microbatch) for one, d in zip(self._batch.examples, at)]
+        return [example if d is None else example.narrow(d, 0, self.microbatch) for example, d in zip(self._batch.examples, at)]
 
     def leaves(self, *args: Any, **kwargs: Any) -> list[torch.Tensor]:
         """The tensors of a batch as the graph's inputs, in their order. Unexportable if the graph does not hold for them."""
@@ -351,11 +351,11 @@ class Capture:
 
         Unexportable if nothing that the module returns can be made without them.
         """
-        lacking: list[int] = []
-        leaves = self._batch.leaves(args, kwargs, lacking)
-        names = {str(self.program.graph_signature.user_inputs[i]) for i in lacking}
-        if lacking and not self.outputs.without(names):
-            absent = ", ".join(self._batch.names[i] for i in lacking)
+        missing: list[int] = []
+        leaves = self._batch.leaves(args, kwargs, missing)
+        names = {str(self.program.graph_signature.user_inputs[i]) for i in missing}
+        if missing and not self.outputs.without(names):
+            absent = ", ".join(self._batch.names[i] for i in missing)
             raise Unexportable(f"the batch lacks {absent}, which all that the model returns depends on: give it, too")
         return leaves, names
 
@@ -365,7 +365,7 @@ class Capture:
         There are fewer than asked for where only larger parts have sizes that the graph holds for, as of the last batch of an epoch.
         Unexportable if it holds for none.
         """
-        samples = next(one.shape[d] for one, d in zip(leaves, self._batch.dimensions) if d is not None)
+        samples = next(leaf.shape[d] for leaf, d in zip(leaves, self._batch.dimensions) if d is not None)
         allowed = range(self.microbatch, self.microbatch + 1) if not self.is_open else range(2, max(63, 2 * self.microbatch) + 1)
         for count in range(microbatches, 0, -1):
             small, more = divmod(samples, count)
@@ -383,10 +383,10 @@ class Capture:
 
     def placed(self, error: Exception) -> Exception:
         """A mistake that names a node of the graph, with the line of the model that makes it."""
-        said = str(error)
-        if "Symbol('u" in said:  # a size that is not the batch's
-            said = f"{said.split(';')[0]}. {DATA_DEPENDENT}"
+        message = str(error)
+        if "Symbol('u" in message:  # a size that is not the batch's
+            message = f"{message.split(';')[0]}. {DATA_DEPENDENT}"
         for node in self.program.graph.nodes:
-            if re.search(rf"\b{re.escape(node.name)}\b", said) and (place := where_recorded(node.meta.get("stack_trace") or "")):
-                return type(error)(f"{said}\n  {node.name}: {with_text(place)}")
+            if re.search(rf"\b{re.escape(node.name)}\b", message) and (place := where_recorded(node.meta.get("stack_trace") or "")):
+                return type(error)(f"{message}\n  {node.name}: {with_text(place)}")
         return error

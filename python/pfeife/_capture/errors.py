@@ -60,23 +60,23 @@ def where_recorded(stack: str) -> str:
 def chain(error: BaseException) -> list[BaseException]:
     """The error and what caused it, the first cause first."""
     found: list[BaseException] = []
-    one: BaseException | None = error
-    while one is not None and one not in found:
-        found.insert(0, one)
-        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+    cause: BaseException | None = error
+    while cause is not None and cause not in found:
+        found.insert(0, cause)
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     return found
 
 
 def explained(error: Exception) -> Unexportable:
     """What a user can do about an exception of torch.export or of the module's own."""
     causes = chain(error)
-    places = [where(traceback.extract_tb(one.__traceback__)) for one in causes]
-    place = next((one for one in places if one), "")
+    places = [where(traceback.extract_tb(cause.__traceback__)) for cause in causes]
+    place = next((place for place in places if place), "")
     text = f"{type(causes[0]).__name__}: {causes[0]}".strip()
     place = place or where_recorded(text)
     remedy = next((remedy for pattern, remedy in REMEDIES if re.search(pattern, text)), "")
-    said = next((line.strip() for line in text.splitlines() if line.strip()), text)
-    return Unexportable(f"{with_text(place) or 'the model'}\n  {said[:400]}" + (f"\n  {remedy}" if remedy else ""))
+    message = next((line.strip() for line in text.splitlines() if line.strip()), text)
+    return Unexportable(f"{with_text(place) or 'the model'}\n  {message[:400]}" + (f"\n  {remedy}" if remedy else ""))
 
 
 def why_fixed(error: Exception) -> str:

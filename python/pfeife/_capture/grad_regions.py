@@ -73,16 +73,16 @@ def trains_as_its_operators(function: Any, apply: Callable[..., Any], arguments:
 
     def gradients(call: Callable[..., Any], given: list[Any]) -> list[Any]:
         torch.manual_seed(1)
-        made = call(*(one * 1 if isinstance(one, torch.Tensor) else one for one in given))  # no leaf, which may be written
-        outputs = [one for one in (made if isinstance(made, tuple) else (made,)) if isinstance(one, torch.Tensor)]
-        roots = [one for one in outputs if one.requires_grad]
-        leaves = [one for one in given if isinstance(one, torch.Tensor) and one.requires_grad]
-        return [*outputs, *torch.autograd.grad(roots, leaves, [torch.randn_like(one) for one in roots], allow_unused=True)]
+        returned = call(*(value * 1 if isinstance(value, torch.Tensor) else value for value in given))  # no leaf, which may be written
+        outputs = [result for result in (returned if isinstance(returned, tuple) else (returned,)) if isinstance(result, torch.Tensor)]
+        roots = [output for output in outputs if output.requires_grad]
+        leaves = [value for value in given if isinstance(value, torch.Tensor) and value.requires_grad]
+        return [*outputs, *torch.autograd.grad(roots, leaves, [torch.randn_like(root) for root in roots], allow_unused=True)]
 
     def compare() -> bool:
         with torch.random.fork_rng(devices=[]):
             for scale in (0.1, 3.0):
-                given = [numbers(one, scale) if isinstance(one, torch.Tensor) else one for one in arguments]
+                given = [numbers(argument, scale) if isinstance(argument, torch.Tensor) else argument for argument in arguments]
                 pairs = zip(gradients(apply, given), gradients(lambda *them: operators_of(function, them), given), strict=True)
                 if not all(a is b or torch.allclose(a, b, rtol=1e-6, atol=1e-9) for a, b in pairs):
                     return False
@@ -109,8 +109,8 @@ def recorded_as_it_trains(notes: list[str]) -> Iterator[None]:
     def apply(function: Any, *arguments: Any) -> Any:
         if function.__module__ == "torch._library.autograd":  # of an operator that has its own, in every graph, too
             return original_apply.__get__(None, function)(*arguments)
-        takes_gradient = torch.is_grad_enabled() and any(isinstance(one, torch.Tensor) and one.requires_grad
-                                                         for one in arguments)
+        takes_gradient = torch.is_grad_enabled() and any(isinstance(argument, torch.Tensor) and argument.requires_grad
+                                                         for argument in arguments)
         is_checkpoint = function is torch.utils.checkpoint.CheckpointFunction
         if takes_gradient and not is_checkpoint and function.__module__.startswith("torch._higher_order_ops"):
             raise Unexportable(f"{place_in_the_model()}: control flow on values of tensors ({function.__name__}): a graph holds one "
@@ -133,7 +133,7 @@ def recorded_as_it_trains(notes: list[str]) -> Iterator[None]:
             add_note(notes, f"{place_in_the_model()}: torch.utils.checkpoint with use_reentrant=True and no input that needs a "
                             "gradient. Its parameters get no gradient, neither in torch nor here; use_reentrant=False "
                             "gives them theirs")
-        with torch.set_grad_enabled(takes_gradient):  # said in Python, or torch.export does not hear of it
+        with torch.set_grad_enabled(takes_gradient):  # set in Python, else torch.export does not record it
             if not is_checkpoint:
                 return original_apply.__get__(None, function)(*arguments)
             checkpointed, _, *inputs = arguments
@@ -172,7 +172,8 @@ def refuse_hooks(module: nn.Module) -> None:
 
 
 def refuse_untraced(program: torch.export.ExportedProgram) -> None:
-    """Of models with weights torch.export itself says so."""
+    """Raises Unexportable for a tensor that forward makes and torch.export does not record; for models with weights torch.export
+    raises itself."""
     owned = {spec.target for spec in program.graph_signature.input_specs if spec.kind == InputKind.BUFFER}
     for name, constant in program.constants.items():
         if isinstance(constant, FakeTensor) and name not in owned:
@@ -190,9 +191,9 @@ def schema_arguments(node: fx.Node) -> Iterator[tuple[Any, list[fx.Node]]]:
 
 
 def makes_floats(node: fx.Node) -> bool:
-    made = node.meta.get("val")
-    return any(isinstance(one, torch.Tensor) and (one.is_floating_point() or one.is_complex())
-               for one in (made if isinstance(made, (tuple, list)) else [made]))
+    example = node.meta.get("val")
+    return any(isinstance(result, torch.Tensor) and (result.is_floating_point() or result.is_complex())
+               for result in (example if isinstance(example, (tuple, list)) else [example]))
 
 
 # Operators whose floating results depend on no value of their inputs, or hide that they do. The planner's are in gradient_flow.cc.
@@ -221,18 +222,18 @@ class GradientFlow:
         for formal, given in schema_arguments(node):
             if formal.alias_info is None:
                 continue
-            for one in given:
-                self._join(node, one)
+            for source in given:
+                self._join(node, source)
             if formal.alias_info.is_write and node in self.needing:
                 self.needing.update(self.sharing(node))
 
     def _join(self, a: fx.Node, b: fx.Node) -> None:
-        one, other = self.sharing(a), self.sharing(b)
-        if one is other:
+        group, other = self.sharing(a), self.sharing(b)
+        if group is other:
             return
-        one.extend(other)
+        group.extend(other)
         for node in other:
-            self._storage[node] = one
+            self._storage[node] = group
 
 
 def written_argument(node: fx.Node) -> fx.Node | None:
@@ -246,7 +247,7 @@ def written_argument(node: fx.Node) -> fx.Node | None:
 def place_of(block: fx.GraphModule) -> str:
     """FILE:LINE in the model of the first operator of the block."""
     places = (where_recorded(node.meta.get("stack_trace") or "") for node in block.graph.nodes)
-    return next((one for one in places if one), "the model")
+    return next((place for place in places if place), "the model")
 
 
 class Inliner:
@@ -293,7 +294,7 @@ class Inliner:
             enabled = region.args[0]
         else:
             self.judge_autocast(region, block)
-        inputs = [outer(one) if isinstance(one, fx.Node) else one for one in region.args[block_at + 1:]]
+        inputs = [outer(argument) if isinstance(argument, fx.Node) else argument for argument in region.args[block_at + 1:]]
         values = dict(zip((node for node in block.graph.nodes if node.op == "placeholder"), inputs))
         for node in block.graph.nodes:
             if is_region(node):
@@ -302,7 +303,7 @@ class Inliner:
                 values[node] = values[node.args[0]][node.args[1]]
             elif node.op == "call_function" and node.target is not aten._assert_tensor_metadata.default:
                 values[node] = self.copy(node, values, enabled)
-        return [values[one] if isinstance(one, fx.Node) else one for one in block.graph.output_node().args[0]]
+        return [values[argument] if isinstance(argument, fx.Node) else argument for argument in block.graph.output_node().args[0]]
 
     def judge_autocast(self, region: fx.Node, block: fx.GraphModule) -> None:
         if not any(node.op == "call_function" for node in block.graph.nodes):
@@ -315,7 +316,7 @@ class Inliner:
                              "are cast as all others")
 
     def copy(self, node: fx.Node, values: dict, enabled: bool) -> fx.Node:
-        if any(one not in values for one in node.all_input_nodes):
+        if any(source not in values for source in node.all_input_nodes):
             raise Unexportable(f"'{node.name}' ({node.target}) in a block without gradients has graphs of its own; write it "
                                "without control flow that depends on values of tensors (torch.cond, while_loop, ...)")
         enabled = enabled or node.target is operator.getitem  # which takes one of a list: its reader detaches it
@@ -323,8 +324,8 @@ class Inliner:
         written = written_argument(new)
         if not enabled and makes_floats(node):
             with self.graph.inserting_before(new):
-                new.args = fx.node.map_arg(new.args, lambda one: self.detached(one, new))
-                new.kwargs = fx.node.map_arg(new.kwargs, lambda one: self.detached(one, new))
+                new.args = fx.node.map_arg(new.args, lambda source: self.detached(source, new))
+                new.kwargs = fx.node.map_arg(new.kwargs, lambda source: self.detached(source, new))
         self.flow.add(new, enabled)
         return written if not enabled and written in self.flow.needing else new
 
@@ -356,10 +357,10 @@ def write_buffers_early(graph: fx.Graph, flow: GradientFlow, buffers: set[str]) 
         if whole is buffer:  # self.buffer += 1, which has written already
             graph.erase_node(node)
             continue
-        before = [value, *(one for one in nodes if one.op == "placeholder")]
-        before += [user for one in flow.sharing(buffer) for user in one.users]
-        before += [user for one in flow.sharing(value) for user in one.users if written_argument(user) is not None]
-        max((one for one in before if one is not node), key=place.__getitem__).append(node)
+        before = [value, *(node for node in nodes if node.op == "placeholder")]
+        before += [user for view in flow.sharing(buffer) for user in view.users]
+        before += [user for view in flow.sharing(value) for user in view.users if written_argument(user) is not None]
+        max((user for user in before if user is not node), key=place.__getitem__).append(node)
 
 
 def inline_regions(program: torch.export.ExportedProgram, notes: list[str]) -> None:
@@ -368,9 +369,9 @@ def inline_regions(program: torch.export.ExportedProgram, notes: list[str]) -> N
     inliner.run()
     signature, graph = program.graph_signature, program.graph_module.graph
     write_buffers_early(graph, inliner.flow, {spec.arg.name for spec in signature.input_specs if spec.kind == InputKind.BUFFER})
-    for spec, made in zip(signature.output_specs, graph.output_node().args[0]):
-        if isinstance(made, fx.Node):
-            spec.arg = dataclasses.replace(spec.arg, name=made.name)
+    for spec, output in zip(signature.output_specs, graph.output_node().args[0]):
+        if isinstance(output, fx.Node):
+            spec.arg = dataclasses.replace(spec.arg, name=output.name)
     program.graph_module.recompile()
 
 
@@ -386,10 +387,10 @@ def state_writes(graph: fx.Graph, state: set[str]) -> dict[fx.Node, tuple[fx.Nod
         for formal, given in schema_arguments(node):
             if formal.alias_info is None or not formal.alias_info.is_write:
                 continue
-            for one in given:
-                held = (other for other in flow.sharing(one) if other.op == "placeholder" and other.name in state)
-                if changed := [other for other in held if other is one or storage(other) == storage(one)]:
-                    writes.setdefault(node, (one, []))[1].extend(changed)
+            for source in given:
+                held = (other for other in flow.sharing(source) if other.op == "placeholder" and other.name in state)
+                if changed := [other for other in held if other is source or storage(other) == storage(source)]:
+                    writes.setdefault(node, (source, []))[1].extend(changed)
     return writes
 
 
@@ -401,13 +402,13 @@ def refuse_written_inputs(program: torch.export.ExportedProgram) -> None:
         for formal, given in schema_arguments(node):
             if formal.alias_info is None or not formal.alias_info.is_write:
                 continue
-            for one in (other for value in given for other in flow.sharing(value)):
-                if one.op == "placeholder" and one.name in inputs and storage(one) == storage(given[0]):
+            for view in (other for value in given for other in flow.sharing(value)):
+                if view.op == "placeholder" and view.name in inputs and storage(view) == storage(given[0]):
                     place = where_recorded(node.meta.get("stack_trace") or "")
-                    raise Unexportable(f"{with_text(place) or 'the model'}\n  {node.target} writes into the batch's {one.name!r}, which other microbatches and "
+                    raise Unexportable(f"{with_text(place) or 'the model'}\n  {node.target} writes into the batch's {view.name!r}, which other microbatches and "
                                        "the data loader may share. Write into a copy: x = x.clone()")
 
 
 def storage(node: fx.Node) -> int | None:
-    made = node.meta.get("val")
-    return made.untyped_storage()._cdata if isinstance(made, torch.Tensor) else None
+    example = node.meta.get("val")
+    return example.untyped_storage()._cdata if isinstance(example, torch.Tensor) else None

@@ -14,10 +14,10 @@ HOW = '; return {"loss": loss, "loss_weight": (labels != -100).sum()}, for label
 
 
 def position(program: torch.export.ExportedProgram) -> int | None:
-    """Of the output among all; None if the module names none."""
+    """The number of the output "loss_weight" among all; None if the module names none."""
     spec = program.call_spec.out_spec
-    made = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
-    return made.get(NAME) if isinstance(made, Mapping) else getattr(made, NAME, None)
+    places = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
+    return places.get(NAME) if isinstance(places, Mapping) else getattr(places, NAME, None)
 
 
 def is_number(value: object) -> bool:
@@ -63,8 +63,8 @@ def check(program: torch.export.ExportedProgram) -> None:
     node = outputs[at]
     if not isinstance(node, torch.fx.Node) or not is_number(node.meta["val"]) or node.op == "placeholder":
         raise Unexportable(f"{NAME} is not a scalar tensor that forward computes{HOW}")
-    before = [one for one in outputs[:at] if isinstance(one, torch.fx.Node) and is_number(one.meta["val"])
-              and one.meta["val"].is_floating_point()]
+    before = [output for output in outputs[:at] if isinstance(output, torch.fx.Node) and is_number(output.meta["val"])
+              and output.meta["val"].is_floating_point()]
     if not before:
         raise Unexportable(f"{NAME} comes before the loss{HOW}")
     refuse_other_sources(program, node)

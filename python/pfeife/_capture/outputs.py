@@ -49,7 +49,7 @@ class Outputs:
         graph, signature, count = program.graph_module.graph, program.graph_signature, len(self._paths)
         results = list(graph.output_node().args[0])
         kept = len(results) - count
-        made = results[kept:]
+        returned = results[kept:]
         graph.output_node().args = (tuple(results[:kept]),)
         del signature.output_specs[len(signature.output_specs) - count :]
         call = program.module_call_graph[0].signature
@@ -59,7 +59,7 @@ class Outputs:
         call.out_spec = pytree.tree_structure(spec)
         own = set(signature.user_inputs)
         behind: dict[fx.Node, None] = {}  # backwards
-        needed: set[fx.Node] = {one for one in made if isinstance(one, fx.Node)}
+        needed: set[fx.Node] = {result for result in returned if isinstance(result, fx.Node)}
         for node in reversed(list(graph.nodes)):
             if node in needed and node.op == "call_function" and all(user in behind for user in node.users) and not node.is_impure():
                 behind[node] = None
@@ -71,17 +71,17 @@ class Outputs:
             elif name_of(node) in SHAPED:  # which zeros in a missing input's place have, too
                 reads[node] = set()
             else:
-                reads[node] = set().union(*(reads[one] for one in node.all_input_nodes))
+                reads[node] = set().union(*(reads[source] for source in node.all_input_nodes))
         known: dict[fx.Node, fx.Node] = {}
         tail = fx.Graph()
         for node in reversed(behind):
-            for one in node.all_input_nodes:
-                if one not in behind and one not in known and (one.op == "call_function" or one.name in own):
-                    known[one] = tail.placeholder(one.name)
+            for source in node.all_input_nodes:
+                if source not in behind and source not in known and (source.op == "call_function" or source.name in own):
+                    known[source] = tail.placeholder(source.name)
         for node in reversed(behind):
-            if all(one in known for one in node.all_input_nodes):
+            if all(source in known for source in node.all_input_nodes):
                 known[node] = tail.node_copy(node, known.__getitem__)
-        for path, node in zip(self._paths, made):
+        for path, node in zip(self._paths, returned):
             is_there = isinstance(node, fx.Node) and (node in known or node not in behind and (node.op == "call_function" or node.name in own))
             joined = joins(node.meta["val"], microbatch) if is_there else ()
             if len(joined) > 1:
@@ -109,12 +109,12 @@ class Outputs:
         self.values = [names.get(name, name) for name in self.values]
 
     def without(self, inputs: set[str]) -> list[Path]:
-        """Those of the outputs that depend on none of these inputs of the model."""
+        """The outputs that depend on none of these inputs of the model."""
         return [path for path, node, read in zip(self._paths, self._nodes, self._read) if node is not None and not read & inputs]
 
-    def made(self, parts: Sequence[Mapping[str, Any]], shares: Sequence[float], lacking: set[str]) -> Any:
+    def assembled(self, parts: Sequence[Mapping[str, Any]], shares: Sequence[float], missing: set[str]) -> Any:
         """What the module returns. parts: [microbatch] values and the model's inputs by name. shares: [microbatch] of the loss.
-        lacking: inputs that the batch did not have; what depends on them is None."""
+        missing: inputs that the batch did not have; what depends on them is None."""
         assert self._behind is not None
         results = [self._behind(*[part[name] for name in self._asked]) for part in parts]
         joined = iter(zip(*results))
@@ -125,10 +125,10 @@ class Outputs:
                 if dimension is not None:
                     of_path[path] = torch.cat(of_all, dimension)
                 elif of_all[0].is_floating_point():
-                    of_path[path] = sum(one.double() * share for one, share in zip(of_all, shares)).to(of_all[0].dtype)
+                    of_path[path] = sum(scalar.double() * share for scalar, share in zip(of_all, shares)).to(of_all[0].dtype)
                 else:
                     of_path[path] = sum(of_all)
-        there = self.without(lacking)
+        there = self.without(missing)
         return rebuilt(self._frame, lambda path, value: of_path[path] if path in there else value)
 
 

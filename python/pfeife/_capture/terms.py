@@ -47,7 +47,7 @@ def argument(node: fx.Node, name: str, default: Any = None) -> Any:
 
 
 class Terms:
-    """Of a graph whose first output is the loss.
+    """Which values of a graph are sums or means over samples. The graph's first output is the loss.
 
     parameters: names of the graph's inputs that are trained. whole: of those that every microbatch gets whole.
     weighed: the module names the weight of a microbatch, so that counts are its own.
@@ -61,14 +61,14 @@ class Terms:
         self._reductions = 0
         self._loss = loss
         self._tail: set[fx.Node] = set()
-        symbols = {symbol for one in inputs if one.name not in whole for size in sizes_of(one) for symbol in symbols_of(size)}
-        probed = any(PROBE in sizes_of(one) for one in inputs)
+        symbols = {symbol for node in inputs if node.name not in whole for size in sizes_of(node) for symbol in symbols_of(size)}
+        probed = any(PROBE in sizes_of(node) for node in inputs)
         self._is_open = bool(symbols) or probed
         self._samples: dict[fx.Node, list[int]] = {}  # dimensions along which they lie
         self._of_batch: set[fx.Node] = set()
         self._of_values: set[fx.Node] = set()  # and not only of the number of samples
         self._of_weights: set[fx.Node] = set()  # and of random numbers
-        own = {one.name for one in inputs} - whole
+        own = {node.name for node in inputs} - whole
         for node in graph.nodes:
             self._samples[node] = [
                 d
@@ -105,8 +105,8 @@ class Terms:
             return set()
         self._tail.add(node)
         name, operands = name_of(node), node.all_input_nodes
-        batch = [one for one in operands if one in self._of_batch]
-        if all(self._is_reduced(one) for one in batch):
+        batch = [operand for operand in operands if operand in self._of_batch]
+        if all(self._is_reduced(operand) for operand in batch):
             if name in LINEAR or name in ("stack", "cat", "mean", "sum"):
                 return set().union(*map(self._kinds, batch))
             if name in ("add", "sub", "add_", "sub_"):
@@ -119,7 +119,7 @@ class Terms:
         self._reductions += 1
         how = argument(node, "reduction")
         if name in LABELLED and how == 1 and not node.args[1].meta["val"].is_floating_point():
-            if self._of_weights.isdisjoint([one for one in node.args[1:3] if isinstance(one, fx.Node)]):
+            if self._of_weights.isdisjoint([factor for factor in node.args[1:3] if isinstance(factor, fx.Node)]):
                 self.counts.append(Count(node, None, True))
                 return {"mean"}
             return self._cannot(node, "its labels depend on weights or random numbers, so that their count is not known before the step")
@@ -152,7 +152,7 @@ class Terms:
     def _doubt(self, node: fx.Node, why: str) -> None:
         place = where_recorded(node.meta.get("stack_trace") or "")
         at = f" ({with_text(place)})" if place else ""
-        if place and any(place in one for one in self.doubts):
+        if place and any(place in doubt for doubt in self.doubts):
             return
         doubt = f"the loss is computed a microbatch at a time, and is not that of the whole batch: {why}{at}; {HOW}"
         if doubt not in self.doubts:
@@ -163,12 +163,12 @@ class Terms:
     def _doubt_couplings(self, graph: fx.Graph) -> None:
         needed: set[fx.Node] = set()
         stack = [self._loss]
-        counted = {one.divisor for one in self.counts}
+        counted = {count.divisor for count in self.counts}
         while stack:
             node = stack.pop()
             if node not in needed and node not in counted:
                 needed.add(node)
-                stack += [one for one in node.all_input_nodes if one in self._of_batch]
+                stack += [source for source in node.all_input_nodes if source in self._of_batch]
         seen: set[str] = set()
         for node in graph.nodes:
             if node in needed and node not in self._tail and node.op == "call_function" and (why := self._coupling(node)) and why not in seen:
@@ -179,7 +179,7 @@ class Terms:
         name = name_of(node)
         if name in NORMS and argument(node, "training", argument(node, "train", False)):
             return "batch norm takes the statistics of a microbatch"
-        before = max((len(self._samples[one]) for one in node.all_input_nodes), default=0)
+        before = max((len(self._samples[source]) for source in node.all_input_nodes), default=0)
         value = node.meta.get("val")
         if not before or not isinstance(value, torch.Tensor) or node not in self._of_values:
             return ""
@@ -191,14 +191,14 @@ class Terms:
             first: Any = node.args[0]
             own = self._samples.get(first, [])
             if name == "index":
-                chosen = [one for d, one in enumerate(node.args[1]) if d in own and isinstance(one, fx.Node)]  # type: ignore[arg-type, union-attr]
+                chosen = [index for d, index in enumerate(node.args[1]) if d in own and isinstance(index, fx.Node)]  # type: ignore[arg-type, union-attr]
             else:
                 dims = argument(node, "dim", argument(node, "dims", 0))
                 rank = len(sizes_of(first))
                 if not {d % rank for d in (dims if isinstance(dims, (list, tuple)) else [dims])} & set(own):
                     return ""
-                chosen = [one for one in (argument(node, "index"),) if isinstance(one, fx.Node)]
-            if name in ALONG or any(one in self._of_values and one not in self._of_weights or self._drawn(one) for one in chosen):
+                chosen = [index for index in (argument(node, "index"),) if isinstance(index, fx.Node)]
+            if name in ALONG or any(index in self._of_values and index not in self._of_weights or self._drawn(index) for index in chosen):
                 return f"{name} mixes the samples of a microbatch"
         return ""
 

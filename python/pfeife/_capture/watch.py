@@ -1,7 +1,7 @@
 """What a graph takes of a module as it was: its children, parameters, buffers, modes and hooks, and every attribute that forward
 read while the graph was recorded. A graph is a photograph: what changes afterwards, or while it is taken, it does not have.
 
-Not here: values of tensors, which the graph reads anew in each step; what functions read that are neither methods of the module's
+Not here: values of tensors, which the graph reads again in each step; what functions read that are neither methods of the module's
 classes nor called by them from the same file.
 """
 
@@ -52,7 +52,7 @@ class Same:
         both = (self.thing, other.thing)
         if not all(map(has_numbers, both)) or both[0].dtype is not both[1].dtype:
             return False
-        return torch.equal(*(one.detach().cpu() for one in both))
+        return torch.equal(*(tensor.detach().cpu() for tensor in both))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -78,10 +78,10 @@ def frozen(value: Any, depth: int = 3) -> Any:
         return frozen(vars(value), depth - 1)
     if depth and isinstance(value, (list, tuple, set, frozenset, collections.deque, Mapping)) and len(value) <= LARGEST:
         if isinstance(value, Mapping):
-            return {key: frozen(one, depth - 1) for key, one in value.items()}
+            return {key: frozen(item, depth - 1) for key, item in value.items()}
         if isinstance(value, (set, frozenset)):
-            return frozenset(one for one in value if is_plain(one))
-        return [frozen(one, depth - 1) for one in value]
+            return frozenset(item for item in value if is_plain(item))
+        return [frozen(item, depth - 1) for item in value]
     return Same(value)
 
 
@@ -94,7 +94,7 @@ def grew_only(before: Any, now: Any) -> bool:
     if isinstance(before, list) and isinstance(now, list):
         return len(now) > len(before) and not any(map(differs, before, now))
     if isinstance(before, dict) and isinstance(now, dict):
-        return not any(key not in now or differs(one, now[key]) for key, one in before.items())
+        return not any(key not in now or differs(value, now[key]) for key, value in before.items())
     return False
 
 
@@ -104,9 +104,9 @@ def shown(value: Any) -> str:
 
 
 def functions_of(kind: type) -> list[Any]:
-    """Of a class of the user's."""
-    kinds = [one for one in kind.__mro__ if not one.__module__.startswith(("torch.", "builtins"))]
-    return [one for owner in kinds for one in vars(owner).values() if isinstance(one, types.FunctionType)]
+    """The functions of a user's class and of its bases, without those of torch."""
+    kinds = [ancestor for ancestor in kind.__mro__ if not ancestor.__module__.startswith(("torch.", "builtins"))]
+    return [value for owner in kinds for value in vars(owner).values() if isinstance(value, types.FunctionType)]
 
 
 class Watch:
@@ -129,10 +129,10 @@ class Watch:
         for name, root in (("", model), (LOSS, loss)):
             if isinstance(root, nn.Module):
                 for path, module in root.named_modules(remove_duplicate=False):
-                    self._add(module, ".".join(one for one in (name, path) if one))
+                    self._add(module, ".".join(part for part in (name, path) if part))
             elif root is not None:
                 self._function(name, getattr(root, "func", root))
-        for kind in {type(one): None for one in self._kept if isinstance(one, nn.Module)}:
+        for kind in {type(module): None for module in self._kept if isinstance(module, nn.Module)}:
             for function in functions_of(kind):
                 self._function("", function)
 
@@ -144,10 +144,10 @@ class Watch:
         self._kept.append(thing)
         if not isinstance(thing, nn.Module):
             self._kinds[type(thing)] = None
-        for name, one in vars(thing).items() if depth else ():
-            is_object = hasattr(one, "__dict__") and type(one).__flags__ & (1 << 9) and not isinstance(one, (torch.Tensor, nn.Module, type))
-            if is_object and name not in _OWN and not callable(one):
-                self._add(one, f"{path}.{name}" if path else name, depth - 1)
+        for name, value in vars(thing).items() if depth else ():
+            is_object = hasattr(value, "__dict__") and type(value).__flags__ & (1 << 9) and not isinstance(value, (torch.Tensor, nn.Module, type))
+            if is_object and name not in _OWN and not callable(value):
+                self._add(value, f"{path}.{name}" if path else name, depth - 1)
 
     def _function(self, name: str, function: Any, helps: bool = False) -> None:
         """The globals and closures that a function reads, and those of the functions of its file that it calls. helps: it is such a one."""
@@ -160,17 +160,17 @@ class Watch:
             return
         self._functions.add(function)
         space = function.__globals__
-        for one in code.co_names:
-            helper = space.get(one)
+        for global_name in code.co_names:
+            helper = space.get(global_name)
             if not helps and isinstance(helper, types.FunctionType) and helper.__globals__ is space:
                 self._function("", helper, helps=True)
-            if is_plain(space.get(one)) and one in space and not one.startswith("__"):
-                label = f"{one} of {space.get('__name__', 'a module')}"
-                self._names.append((label, lambda space=space, one=one: space.get(one), space[one]))  # type: ignore[misc]
-        for one, cell in zip(code.co_freevars, function.__closure__ or ()):
+            if is_plain(space.get(global_name)) and global_name in space and not global_name.startswith("__"):
+                label = f"{global_name} of {space.get('__name__', 'a module')}"
+                self._names.append((label, lambda space=space, global_name=global_name: space.get(global_name), space[global_name]))  # type: ignore[misc]
+        for free_name, cell in zip(code.co_freevars, function.__closure__ or ()):
             with contextlib.suppress(ValueError):  # empty
                 if is_plain(cell.cell_contents):
-                    label = f"{one} of {function.__qualname__}"
+                    label = f"{free_name} of {function.__qualname__}"
                     self._names.append((label, lambda cell=cell: cell.cell_contents, cell.cell_contents))  # type: ignore[misc]
 
     @contextlib.contextmanager
@@ -225,11 +225,11 @@ class Watch:
         try:
             yield
         finally:
-            for name, one in own.items():
-                if one is None:
+            for name, original in own.items():
+                if original is None:
                     delattr(kind, name)
                 else:
-                    setattr(kind, name, one)
+                    setattr(kind, name, original)
 
     def _was_read(self, thing: Any, name: str, value: Any) -> None:
         key = (id(self._objects[id(thing)]), name)
@@ -308,7 +308,7 @@ class Form:
     """The modules that a model consists of, with their modes, children, parameters, buffers and hooks."""
 
     def __init__(self, model: nn.Module):
-        self._modules = [(path, one, self._of(one), self._named(one)) for path, one in model.named_modules(remove_duplicate=False)]
+        self._modules = [(path, module, self._of(module), self._named(module)) for path, module in model.named_modules(remove_duplicate=False)]
 
     @staticmethod
     def _of(module: nn.Module) -> list[Any]:
@@ -341,7 +341,7 @@ class Form:
         if before[0] is not now[0] and path:
             yield f"{name} was a {before[0].__name__}, and is a {now[0].__name__}"
         if modes and before[1] is not now[1]:
-            was, mode = ("training" if one else "evaluation" for one in (before[1], now[1]))
+            was, mode = ("training" if training else "evaluation" for training in (before[1], now[1]))
             yield f"{name} was in {was} mode, and is in {mode} mode"
         if same and before[2] is not now[2]:
             yield f"forward of {name} is another function"
@@ -350,6 +350,6 @@ class Form:
             yield f"{name} had {sum(before[hooks])} hooks, and has {sum(now[hooks])}"
         for what, table in named.items():
             for key in {**table, **named_now[what]}:
-                one, other = table.get(key), named_now[what].get(key)
-                if one is not other and (same or (one is None) != (other is None)):
-                    yield f"{what}{path}{'.' * bool(path)}{key} {'was taken away' if other is None else 'is new' if one is None else 'is another object'}"
+                before_value, other = table.get(key), named_now[what].get(key)
+                if before_value is not other and (same or (before_value is None) != (other is None)):
+                    yield f"{what}{path}{'.' * bool(path)}{key} {'was taken away' if other is None else 'is new' if before_value is None else 'is another object'}"

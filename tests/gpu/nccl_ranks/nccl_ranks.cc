@@ -156,7 +156,7 @@ int steps(std::size_t ranks, int killed, int cell, const LaunchOptions& launch) 
     for (int step = 0; step < 3; ++step) {
       if (step == 1) entered = 0;
       own.step(inputs_of(pipeline, static_cast<std::uint64_t>(step), options.placing));
-      own.mean_loss_everywhere();
+      mean_loss_everywhere(own, seat.rank, seat.transport, static_cast<std::uint64_t>(step));
     }
     require_no_races("three steps");
     return RankAnswer{"three steps\n", ""};
@@ -193,7 +193,7 @@ int mutations(std::size_t ranks, const LaunchOptions& launch) {
     const auto step = [&] {
       own.step(inputs_of(pipeline, number++, options.placing));
       finish(launch.device);
-      own.mean_loss_everywhere();
+      mean_loss_everywhere(own, seat.rank, seat.transport, number);
     };
     step();
     require_no_races("the first step");
@@ -228,7 +228,7 @@ std::vector<double> scaled_losses(const Pipeline& pipeline, RankId rank, const M
   std::vector<double> losses;
   for (std::uint64_t step = 0; step < 12; ++step) {
     own.step(synthetic_step(pipeline, step, options.seed, options.placing, own.replica()));
-    losses.push_back(own.mean_loss_everywhere());
+    losses.push_back(mean_loss_everywhere(own, rank, transport, step));
   }
   losses.push_back(static_cast<double>(own.updates()));
   losses.push_back(own.loss_scale()->scale());

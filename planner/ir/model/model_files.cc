@@ -1,4 +1,4 @@
-#include "planner/ir/model/model_format.h"
+#include "planner/ir/model/model_files.h"
 
 namespace pfeife {
 

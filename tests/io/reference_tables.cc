@@ -1,4 +1,4 @@
-#include "planner/io/experiment/reference_tables.h"
+#include "tests/io/reference_tables.h"
 
 #include <algorithm>
 #include <span>
@@ -82,8 +82,8 @@ std::string with_tables(const std::string& page,
     const std::string name = page.substr(name_at, body - name_at);
     const auto table = std::ranges::find(tables, name, [](const auto& of) { return of.first; });
     if (table == tables.end())
-      throw ConfigError({}, "there is no table \"" + name +
-                                "\"; planner/io/experiment/reference_tables.cc has the names");
+      throw ConfigError(
+          {}, "there is no table \"" + name + "\"; tests/io/reference_tables.cc has the names");
     text += page.substr(at, body + kBeginEnds.size() - at) + table->second;
     at = end;
   }
