@@ -221,8 +221,8 @@ TEST(Branching, NoBoundOfTheSearchIsAboveTheBestAndEveryCertificateIsAccepted) {
   std::size_t compared = 0, certified = 0, proven = 0, given_up = 0;
   for (std::size_t round = 0; round < all; ++round) {
     Branching one(random);
-    const auto& [family, ranks, microbatches, stages_per_rank, batch, prefetch, slices, lengths] =
-        one.spec;
+    const auto& [family, ranks, microbatches, stages_per_rank, batch, prefetch, slices, lengths,
+                 rank_of_stage] = one.spec;
     Problem problem = one.problem();
     const std::size_t listed = random() % 3;
     if (listed > 0) problem.schedules.clear();

@@ -356,8 +356,8 @@ TEST(ForgedFiles, AProofOfGivenCutsIsNotOneOfAllCuts) {
 std::vector<ScheduleSpec> changed_knobs(const ScheduleSpec& spec) {
   // Fails to compile where a schedule has a new field: change that below, too.
   const auto& [family, ranks, microbatches, stages_per_rank, loop_batch, prefetch, slices,
-               slice_lengths] = spec;
-  std::vector<ScheduleSpec> changed(7, spec);
+               slice_lengths, rank_of_stage] = spec;
+  std::vector<ScheduleSpec> changed(8, spec);
   changed[0].ranks = ranks + 1;
   changed[1].microbatches = microbatches + 1;
   changed[2].stages_per_rank = stages_per_rank + 1;
@@ -366,6 +366,9 @@ std::vector<ScheduleSpec> changed_knobs(const ScheduleSpec& spec) {
   changed[5].slices = slices + 1;
   changed[6].slice_lengths =
       slice_lengths == SliceLengths::Equal ? SliceLengths::EqualTime : SliceLengths::Equal;
+  changed[7].rank_of_stage = rank_of_stage;
+  for (std::size_t s = 0; s < spec.stages(); ++s)
+    changed[7].rank_of_stage.emplace_back(ranks - 1 - s % ranks);
   for (const Mode mode : {Mode::Train, Mode::Forward})
     for (const Family& other : families(mode))
       if (other.name != family) changed.push_back(spec), changed.back().family = other.name;
