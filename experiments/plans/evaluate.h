@@ -39,7 +39,7 @@ struct CaseInputs {
   std::vector<std::pair<std::string, std::filesystem::path>> handed = {};
 };
 
-/// Addresses inside are given away: make all, then evaluate.
+/// Others keep pointers into it: let no vector of evaluations grow after that.
 struct Evaluation : Contestant {  ///< its name is also that of its folder
   CaseInputs inputs;
   Origin origin = Origin::Search;
@@ -47,7 +47,7 @@ struct Evaluation : Contestant {  ///< its name is also that of its folder
   std::optional<Spread> estimated_spread, simulated_spread;  ///< with jitter
   std::optional<Measurement> measurement;
   double others = 0;                ///< as in MeasuredRun
-  std::optional<Nanoseconds> anew;  ///< likewise
+  std::optional<Nanoseconds> anew;  ///< estimate with costs measured during the run
   std::string measure_failure;      ///< why there is none; "" if it was not asked for
 
   /// The engine's trace of the plan; nullptr = there is none.

@@ -101,8 +101,8 @@ struct SearchOptions {
   std::vector<std::string> left_out = {};  ///< of search_steps(): what is a step worth?
 };
 
-/// About how long a search of so much effort takes, in effort: what comes before its first span is
-/// like 20. Shown as progress, and nothing else.
+/// Estimated length of a search, in units of effort; what comes before its first span counts as 20.
+/// Progress alone is computed from it.
 inline double search_work(std::size_t effort) { return 20 + static_cast<double>(effort); }
 
 /// Progress of a piece of work as that of the part from `begin` to `end` of a larger one.

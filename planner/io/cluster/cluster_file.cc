@@ -193,7 +193,7 @@ const FieldList<ClusterFile>& cluster_fields() {
                  "[over which links](#routes) devices reach each other")
           .by_default("none"),
       Field<Of>{"rings", "a link that joins no pair, or a list",
-                "the links that what replicas reduce of a device goes over, out of it and into it; "
+                "the links that the gradient all-reduce of a device's replicas uses, out and in; "
                 "`[]`: none that messages cross, too. The simulator shares them",
                 [](const YamlNode& node, Of& file) { file.rings = ring_links_of(file).read(node); },
                 [](const Of& file) {

@@ -31,8 +31,8 @@ struct Bound {
   /// Only those cuts whose stages all take at least this share of the mean time for F and B of
   /// a microbatch, each on its own device.
   double least_share = 0;
-  /// And alone those whose neighbouring stages, if on different ranks, send values and get
-  /// gradients back.
+  /// If true, the bound holds only for cuts by which every two neighbouring stages on different
+  /// ranks exchange values and gradients.
   bool linked = false;
   Recompute recompute = Recompute::None;  ///< what plans may choose to recompute
   /// A schedule that is built for costs stands for every order of its stages.

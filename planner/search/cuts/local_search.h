@@ -30,14 +30,14 @@ Scored descend(Candidates& candidates, Scored from, std::size_t passes);
 /// Returns the best seen.
 Scored anneal(Candidates& candidates, const Scored& from, std::size_t batches, std::uint64_t seed);
 
-/// One call of anneal(): the how manieth, which makes its seed, and its batches.
+/// One call of anneal(): its number, which makes its seed, and its batches.
 struct AnnealingRun {
   std::size_t number = 0, batches = 0;
   friend bool operator==(const AnnealingRun&, const AnnealingRun&) = default;
 };
-/// The runs that begin when the batches that all of them may take rise from `before` to `until`:
-/// each twice as long as the one before, the first, of 300, at once, another as soon as it and
-/// those before it take no more than that.
+/// The runs that start when the budget of batches, which all runs share, rises from `before` to
+/// `until`. Run k takes 300 * 2^k batches, and starts once the budget covers runs 0 to k; run 0
+/// starts at once.
 std::vector<AnnealingRun> annealing_runs(std::size_t before, std::size_t until);
 
 }  // namespace pfeife

@@ -40,7 +40,7 @@ class FoundPlans {
   /// Nothing better comes of these cuts.
   void set_aside(const Cuts& cuts) { set_aside_.insert(cuts); }
   bool is_set_aside(const Cuts& cuts) const { return set_aside_.contains(cuts); }
-  /// Some cuts lack this: the least lack is kept.
+  /// Records cuts that do not fit; the smallest shortage is kept.
   void note_lack(const Infeasible& lack);
   /// Plans of this time (ns) may have been missed, faster ones not.
   void note_unsure(double time) { unsure_ = std::min(unsure_, time); }
