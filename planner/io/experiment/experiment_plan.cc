@@ -196,8 +196,8 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
           "one is taken whose fullest device has the most room. 0: the fastest, whatever it "
           "needs"),
       field("max_bubble", &Wishes::max_bubble, real(0, 1),
-            "share of devices x step without compute that the plan may have at most, of those that "
-            "the engine compares. `--verbose` says what it costs")
+            "largest share of devices x step without compute that the plan may have. `--verbose` "
+            "says what it costs")
           .by_default("any"),
       field<Wishes>("allocator", &Wishes::allocator, allocator_kind(),
                     "settings of PyTorch's allocator, as PYTORCH_ALLOC_CONF has them: what it "
@@ -213,10 +213,8 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
           .by_default("rank r on device r"),
       field("placement", &Wishes::search_placement,
             word<bool>({{"by_family", false}, {"search", true}}),
-            "which rank has which stage. `by_family`: round robin, or a V. `search`: "
-            "[any](open_choices.md), and more stages on some ranks than on others, in orders of "
-            "`zb_greedy`, going on from the best "
-            "plans. No bound covers such a plan"),
+            "which rank has which stage: round robin or a V, or [any](open_choices.md), with more "
+            "stages on some ranks, in orders of `zb_greedy`. No bound covers such a plan"),
       given_file("file", &Wishes::file, context,
                  "instead of all these: a `plan.yaml` with its `schedule.csv` beside it, or their "
                  "folder. It says "
