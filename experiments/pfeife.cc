@@ -504,7 +504,7 @@ void save(const Planned& planned, const std::filesystem::path& folder, std::size
   Plan plan = priced.plan;
   if (planned.files) plan.files = seen_from(on_disk(*planned.files, folder), folder);
   write_plan_folder(folder, plan, priced.costs, *planned.layers);
-  if (planned.certificate && contestant == 0)
+  if (planned.certificate && contestant == 0 && planned.best().plan.bound)
     write_file(folder / "certificate.txt", certificate_text(*planned.certificate));
 }
 

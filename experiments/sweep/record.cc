@@ -42,7 +42,9 @@ void write_plans(const std::filesystem::path& folder, EvaluatedCase& evaluated,
     write_plan_folder(folder / plan->name, plan->plan, plan->costs, *plan->inputs.layers);
   }
   const std::filesystem::path proof = folder / kPlanned / "certificate.txt";
-  if (const auto& certificate = evaluated.answer().certificate)
+  const Evaluation& chosen = evaluated.planned[evaluated.chosen];
+  const auto& certificate = evaluated.answer().certificate;
+  if (certificate && (chosen.plan.bound || !chosen.possible()))
     write_file(proof, certificate_text(*certificate));
   else
     remove_file(proof);

@@ -35,6 +35,9 @@ TEST_F(PlacementPlan, IsUnderNoBoundAndReadAgain) {
   EXPECT_EQ(best.spec.rank_of_stage, best.placement.rank_of_stage);
   EXPECT_FALSE(best.bound) << "bounds are of the placements that families have";
   save(placed, folder_ / "saved");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "saved" / "certificate.txt")) << "of other plans";
+  save(by_family, folder_ / "proven");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "proven" / "certificate.txt"));
   Request given{
       .plan = {.file = folder_ / "saved" / "plan.yaml"}, .baselines = {}, .simulate = false};
   const Planned again = plan(model, cluster, given);
