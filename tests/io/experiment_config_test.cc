@@ -446,7 +446,7 @@ TEST_F(ExperimentConfig, StagesMayBePlacedWhereOrdersAreBuilt) {
   EXPECT_THAT(error(kSmallest + "plan: {placement: search, families: [1f1b]}\n"),
               HasSubstr("add zb_greedy to plan.families"));
   EXPECT_THAT(error(kSmallest + "plan: {placement: search, search: reference}\n"),
-              HasSubstr("leave plan.placement out"));
+              HasSubstr("leave this or plan.search out"));
   EXPECT_THAT(error(kSmallest + "training: {mode: forward}\nplan: {placement: search}\n"),
               HasSubstr("orders are built for training steps"));
   EXPECT_THAT(error(kSmallest + "plan: {placement: any}\n"), HasSubstr("by_family"));
