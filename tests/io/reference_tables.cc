@@ -32,7 +32,8 @@ std::string combinations_table() {
              std::string_view(next.reason) == all[first].reason;
     };
     for (; i < all.size() && is_same(all[i]); ++i)
-      keys += (keys.empty() ? "`" : ", `") + std::string(all[i].key) + "`";
+      keys += (keys.empty() ? "`" : ", `") + std::string(all[i].key) +
+              (*all[i].value ? std::string(": ") + all[i].value : "") + "`";
     text += "| " + keys + " | " + all[first].beside + " | " + all[first].reason + " |\n";
   }
   return text;

@@ -55,9 +55,9 @@ TEST(Architectures, HaveThePublishedNumbersOfParameters) {
                    {"llama3_8b", 8.03, 8.03},    {"llama3_70b", 70.6, 70.6},
                    {"llama3_405b", 405.9, 405.9}};
   for (const auto& one : published) {
-    const Architecture of = shipped(one.name);
-    EXPECT_NEAR(static_cast<double>(parameter_count(of)) / 1e9 / one.all, 1, 0.003) << one.name;
-    EXPECT_NEAR(static_cast<double>(active_parameter_count(of)) / 1e9 / one.active, 1, 0.02)
+    const Architecture sizes = shipped(one.name);
+    EXPECT_NEAR(static_cast<double>(parameter_count(sizes)) / 1e9 / one.all, 1, 0.003) << one.name;
+    EXPECT_NEAR(static_cast<double>(active_parameter_count(sizes)) / 1e9 / one.active, 1, 0.02)
         << one.name;
   }
 }
@@ -67,37 +67,40 @@ TEST(Architectures, HaveThePublishedNumbersOfParameters) {
 // the scores' size for every head.
 TEST(Architectures, TheGraphHasTheirParametersAndTheFlopsOfTheParametersThatATokenPasses) {
   for (const char* name : {"mixtral_8x7b", "qwen3_30b_a3b", "deepseek_v3", "llama3_8b"}) {
-    Architecture of = shipped(name);
-    of.layers = of.dense_layers + 2;
-    of.sequence = 512;
-    const Totals totals = totals_of(rank_graph(of, {}, {.type = DType::BFloat16}).graph);
-    EXPECT_EQ(totals.parameters, parameter_count(of)) << name;
-    const auto tokens = static_cast<double>(of.sequence);
-    const std::int64_t value = of.latent ? of.latent->value_size : of.head_size;
-    const std::int64_t key = of.head_size + (of.latent ? of.latent->rotary_size : 0);
+    Architecture sizes = shipped(name);
+    sizes.layers = sizes.dense_layers + 2;
+    sizes.sequence = 512;
+    const Totals totals = totals_of(rank_graph(sizes, {}, {.type = DType::BFloat16}).graph);
+    EXPECT_EQ(totals.parameters, parameter_count(sizes)) << name;
+    const auto tokens = static_cast<double>(sizes.sequence);
+    const std::int64_t value = sizes.latent ? sizes.latent->value_size : sizes.head_size;
+    const std::int64_t key = sizes.head_size + (sizes.latent ? sizes.latent->rotary_size : 0);
     const double attention =
-        2 * static_cast<double>(of.layers * of.heads * (key + value)) * tokens * tokens;
+        2 * static_cast<double>(sizes.layers * sizes.heads * (key + value)) * tokens * tokens;
     const double products =
-        2 * tokens * static_cast<double>(active_parameter_count(of) - of.vocabulary * of.hidden);
+        2 * tokens *
+        static_cast<double>(active_parameter_count(sizes) - sizes.vocabulary * sizes.hidden);
     EXPECT_NEAR(totals.forward / (products + attention), 1, 2e-4) << name;
   }
 }
 
 TEST(Architectures, ARankOfAMeshHasItsPartOfParametersAndFlops) {
-  Architecture of = shipped("mixtral_8x7b");
-  of.layers = 2, of.sequence = 512;
-  const Totals whole = totals_of(rank_graph(of, {}, {.type = DType::BFloat16}).graph);
+  Architecture sizes = shipped("mixtral_8x7b");
+  sizes.layers = 2, sizes.sequence = 512;
+  const Totals whole = totals_of(rank_graph(sizes, {}, {.type = DType::BFloat16}).graph);
   Mesh mesh;
   mesh.size(Axis::Tensor) = 4;
-  const Totals quarter = totals_of(rank_graph(of, mesh, {.type = DType::BFloat16}).graph);
+  const Totals quarter = totals_of(rank_graph(sizes, mesh, {.type = DType::BFloat16}).graph);
   // Norms and routers are on every rank.
-  const std::int64_t everywhere = of.hidden * (2 * of.layers + 1) + of.layers * of.hidden * 8;
+  const std::int64_t everywhere =
+      sizes.hidden * (2 * sizes.layers + 1) + sizes.layers * sizes.hidden * 8;
   EXPECT_EQ((quarter.parameters - everywhere) * 4 + everywhere, whole.parameters);
   EXPECT_NEAR(quarter.forward * 4 / whole.forward, 1, 1e-3);
   mesh.size(Axis::Tensor) = 1;
   mesh.size(Axis::Data) = mesh.experts = 4;
-  const Totals experts = totals_of(rank_graph(of, mesh, {.type = DType::BFloat16}).graph);
-  const std::int64_t in_experts = 3 * of.hidden * of.feed_forward * of.experts * of.layers;
+  const Totals experts = totals_of(rank_graph(sizes, mesh, {.type = DType::BFloat16}).graph);
+  const std::int64_t in_experts =
+      3 * sizes.hidden * sizes.feed_forward * sizes.experts * sizes.layers;
   EXPECT_EQ(whole.parameters - experts.parameters, in_experts / 4 * 3);
   EXPECT_EQ(experts.forward, whole.forward);  // as many tokens come as go
 }
@@ -108,14 +111,14 @@ TEST(Architectures, AgreeWithExportedArchivesInParametersAndFlops) {
     std::int64_t sequence = 0;
     for (const Value& value : archive.values)
       if (value.role == ValueRole::Input && sequence == 0) sequence = value.type.sizes.back();
-    Architecture of = shipped(name);
-    of.sequence = sequence;
+    Architecture sizes = shipped(name);
+    sizes.sequence = sequence;
     std::int64_t unused = 0;  // positions that the archive has and a shorter sequence does not
     if (std::string(name) == "gpt2_large") {
-      of.vocabulary = 50257;
-      unused = (1024 - sequence) * of.hidden;
+      sizes.vocabulary = 50257;
+      unused = (1024 - sequence) * sizes.hidden;
     }
-    const Totals ours = totals_of(rank_graph(of, {}, {.type = DType::Float32}).graph);
+    const Totals ours = totals_of(rank_graph(sizes, {}, {.type = DType::Float32}).graph);
     const Totals theirs = totals_of(archive);
     EXPECT_EQ(ours.parameters + unused, theirs.parameters) << name;
     EXPECT_NEAR(ours.forward / theirs.forward, 1, 1e-6) << name;
@@ -173,9 +176,9 @@ TEST(HuggingFace, GraphsHaveTheirParameters) {
     if (model.config.find("\"decoder_sparse_step\": 2") != std::string::npos ||
         model.config.find("\"q_lora_rank\": null") != std::string::npos)
       continue;
-    Architecture of = read_config(model.config);
-    of.sequence = 64;
-    EXPECT_EQ(totals_of(rank_graph(of, {}, {.type = DType::BFloat16}).graph).parameters,
+    Architecture sizes = read_config(model.config);
+    sizes.sequence = 64;
+    EXPECT_EQ(totals_of(rank_graph(sizes, {}, {.type = DType::BFloat16}).graph).parameters,
               model.parameters)
         << model.config;
     ++small;

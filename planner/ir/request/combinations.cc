@@ -49,16 +49,15 @@ using Plan = PlanSettings;
 
 constexpr RefusedCombination kRefused[] = {
     {"plan.slices", "parallel",
-     "what replicas reduce beside the last backward is known of whole microbatches only; leave "
-     "`parallel` or slices out",
+     "how gradients of replicas overlap with the backward is known of whole microbatches only; "
+     "leave `parallel` or slices out",
      [](Asked request) { return sliced(request) && request.replicas.count > 1; }},
     {"plan.slices", "plan.recompute: full, choose, blocks, attention",
-     "plans with slices recompute nothing; set plan.recompute to none or if_needed, or leave "
-     "slices "
-     "out",
+     "plans with slices recompute nothing, also with if_needed; set plan.recompute to that or "
+     "none, or leave slices out",
      both<sliced, recomputes>},
     {"plan.slices", "plan.for",
-     "no framework takes a plan with slices; leave plan.for or slices out",
+     "no framework of plan.for takes a plan with slices; leave plan.for or slices out",
      both<sliced, for_framework>},
     {"plan.slices", "plan.devices: search",
      "the order of devices is searched for whole microbatches only; leave plan.devices: search or "
@@ -68,7 +67,7 @@ constexpr RefusedCombination kRefused[] = {
      "only whole microbatches are offloaded; leave plan.slices or offload out",
      both<offloads, sliced>},
     {"plan.offload", "plan.for",
-     "no framework takes a plan that offloads; leave plan.for or offload out",
+     "no framework of plan.for takes a plan that offloads; leave plan.for or offload out",
      both<offloads, for_framework>},
     {"plan.offload", "plan.file, plan.schedule",
      "a given plan says itself what it offloads, and a given schedule by its rows; leave "
@@ -76,7 +75,7 @@ constexpr RefusedCombination kRefused[] = {
      both<offloads, given>},
     {"plan.placement", "plan.file, plan.schedule",
      "a given plan or schedule has its stages where they are; leave plan.placement out",
-     both<searches_placement, given>},
+     both<searches_placement, given>, "search"},
     {"plan.placement", "plan.families without zb_greedy",
      "only orders that are built for the costs have their stages anywhere; add zb_greedy to "
      "plan.families, or leave plan.placement out",
@@ -85,12 +84,16 @@ constexpr RefusedCombination kRefused[] = {
               std::ranges::none_of(request.plan.families, [](const std::string& name) {
                 return name == "all" || name == "zb_greedy";
               });
-     }},
+     },
+     "search"},
+    {"plan.max_bubble", "plan.file, plan.schedule",
+     "a given plan is taken as it is; leave plan.max_bubble out",
+     both<given, set<&Plan::max_bubble>>},
     {"plan.schedule", "plan.file", "plan.file has a schedule; leave one of the two out",
      [](Asked request) { return request.plan.schedule && request.plan.file; }},
     {"plan.devices", "plan.schedule",
      "devices are searched together with the schedule; name the device of each rank of a given one",
-     [](Asked request) { return request.plan.schedule && request.plan.search_devices; }},
+     [](Asked request) { return request.plan.schedule && request.plan.search_devices; }, "search"},
     {"plan.order", "plan.cuts_at: blocks",
      "blocks are those of the captured order; leave plan.order out", both<order, at_blocks>},
     {"plan.families", kReference, kOwn, both<reference, set<&Plan::families>>},
@@ -118,7 +121,7 @@ constexpr RefusedCombination kRefused[] = {
      }},
     {"training.mode", "a mesh",
      "the mesh is chosen by training steps; plan a mesh file or another model forward only",
-     [](Asked request) { return forward(request) && request.mesh.has_value(); }},
+     [](Asked request) { return forward(request) && request.mesh.has_value(); }, "forward"},
     {"plan.recompute", kForward, kKeepsNothing, both<forward, recomputes>},
     {"plan.recompute_except_last", kForward, kKeepsNothing,
      both<forward, set<&Plan::recompute_except_last>>},
@@ -128,15 +131,16 @@ constexpr RefusedCombination kRefused[] = {
      "forward",
      both<forward, sliced>},
     {"plan.placement", kForward,
-     "orders are built for training steps; leave it out, or training.mode",
-     both<forward, searches_placement>},
+     "orders are built for training steps; leave plan.placement or training.mode out",
+     both<forward, searches_placement>, "search"},
     {"training.clip_norm", kForward,
      "there are no gradients where training.mode is forward; leave it out",
      [](Asked request) { return forward(request) && request.training.clip_norm > 0; }},
-    {"plan.search", kForward, "reference mode plans training steps; leave it out, or training.mode",
-     [](Asked request) { return forward(request) && request.plan.reference; }},
+    {"plan.search", kForward,
+     "reference mode plans training steps; leave plan.search or training.mode out",
+     [](Asked request) { return forward(request) && request.plan.reference; }, "reference"},
     {"plan.for", kForward,
-     "plans for frameworks are of training steps; leave it out, or training.mode",
+     "plans for frameworks are of training steps; leave plan.for or training.mode out",
      both<forward, for_framework>},
     {"engines.measure", kForward,
      "\"measure\" and traces are of training steps; leave them out, and run the plan with "
@@ -150,14 +154,15 @@ constexpr RefusedCombination kRefused[] = {
      "pfeife.Pipeline",
      both<measured, sliced>},
     {"engines.measure", "parallel",
-     "\"measure\" runs one pipeline; leave it out, or `parallel` (pfeife-run --dp runs a plan on "
-     "replicas)",
+     "\"measure\" runs one pipeline; leave it out, or `parallel` (pfeife-run train --dp runs a "
+     "plan on replicas)",
      [](Asked request) { return measured(request) && request.replicas.count > 1; }},
     {"training.precision", kMeasure,
-     "\"measure\" needs a precision that processors have: fp32, bf16_amp or fp16_amp, found tf32",
+     "\"measure\" runs on processors, which have no tf32; take fp32, bf16_amp or fp16_amp",
      [](Asked request) {
        return measured(request) && request.training.precision == Precision::Tf32;
-     }},
+     },
+     "tf32"},
 };
 
 }  // namespace

@@ -13,6 +13,7 @@ struct RefusedCombination {
   const char* beside;             ///< what it cannot stand beside: "plan.for"
   const char* reason;             ///< with the remedy
   bool (*asked)(const Request&);  ///< both are asked for
+  const char* value = "";         ///< of the key, which is refused; "" = any
 };
 
 /// In the order in which they are looked for.

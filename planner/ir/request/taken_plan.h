@@ -1,4 +1,4 @@
-// Which of several plans is taken: one rule, by whatever figure their times are compared.
+// Which of several plans is taken: one rule, whether their times are estimated or simulated.
 //   const PlanMerits& best = plans[taken_plan(plans, {.as_fast = 0.01})];
 #pragma once
 
@@ -15,12 +15,12 @@ inline constexpr double kNearlyAsFast = 0.01;
 struct PlanRule {
   /// Plans that take at most this share longer than the fastest count as fast.
   double as_fast = 0.001;
-  /// Share of devices x step without compute that a plan may have at most; absent = any.
+  /// Largest share of devices x step in which nothing is computed; absent = any.
   std::optional<double> max_bubble = {};
-  /// Plans of a search, the fastest, that every engine compares.
+  /// How many of the fastest plans of a search every engine times again.
   std::size_t compared = 5;
 
-  /// The rule by which plans nearly as fast as the fastest count as fast.
+  /// The same with kNearlyAsFast as `as_fast`.
   PlanRule nearly() const;
   bool allows(double bubble) const { return !max_bubble || bubble <= *max_bubble; }
 };
@@ -32,9 +32,10 @@ struct PlanMerits {
   double bubble = 0;    ///< as in PlanRule::max_bubble
 };
 
-/// The number of the plan that is taken: of those that fit (of all, if none does) and have an
-/// allowed bubble, those that count as fast; of these the one that is least full, the fastest, the
-/// first. If no bubble is allowed, the least bubble. At least one plan.
+/// The index of the plan that is taken. Left are those that fit (all, if none does), of these those
+/// within `max_bubble` (if none is, those with the smallest bubble), and of these those that count
+/// as fast beside the fastest of them. The least full one is taken; of equals the fastest, then the
+/// first. `plans` must not be empty.
 std::size_t taken_plan(const std::vector<PlanMerits>& plans, const PlanRule& rule);
 
 }  // namespace pfeife
