@@ -23,9 +23,11 @@ Choice choice_of(const Plan& plan) {
   return choice;
 }
 
-/// Plans of other cases that fit here, for these layers, devices and schedules.
+}  // namespace
+
 std::vector<std::pair<std::string, Priced>> handed_plans(const CaseInputs& inputs,
-                                                         const Problem& problem) {
+                                                         const Problem& problem,
+                                                         const Answer& answer) {
   const auto is_listed = [&](const ScheduleSpec& spec) {
     return std::ranges::find(problem.schedules, spec) != problem.schedules.end() ||
            (inputs.config->plan.search_placement && !spec.rank_of_stage.empty() &&
@@ -39,22 +41,11 @@ std::vector<std::pair<std::string, Priced>> handed_plans(const CaseInputs& input
         plan.placement.device_of_rank != problem.device_of_rank ||
         !illegal_because(problem.layers, plan.partition).empty() || !is_listed(plan.spec))
       continue;
-    if (auto priced = fitting(problem, choice_of(plan)))
+    auto priced = fitting(problem, choice_of(plan));
+    if (priced && std::ranges::find(answer.all, *priced) == answer.all.end())
       found.emplace_back(name, *std::move(priced));
   }
   return found;
-}
-
-}  // namespace
-
-void add_handed_plans(const CaseInputs& inputs, const Problem& problem, EvaluatedCase& plans) {
-  plans.handed = handed_plans(inputs, problem);
-  std::erase_if(plans.handed, [&](const auto& handed) {
-    return std::ranges::find(plans.answer().all, handed.second) != plans.answer().all.end();
-  });
-  std::vector<Priced> found;
-  for (const auto& [name, plan] : plans.handed) found.push_back(plan);
-  plans.pool.add(std::move(found));
 }
 
 }  // namespace pfeife

@@ -6,8 +6,10 @@
 
 namespace pfeife {
 
-/// Adds the plans of other cases that fit `problem` (its layers, devices and schedules) to
-/// `plans.handed` and to the answer, unless the search found them as well.
-void add_handed_plans(const CaseInputs& inputs, const Problem& problem, EvaluatedCase& plans);
+/// The plans of other cases that fit `problem` (its layers, devices and schedules), with the cases'
+/// names; without those that the search found as well.
+std::vector<std::pair<std::string, Priced>> handed_plans(const CaseInputs& inputs,
+                                                         const Problem& problem,
+                                                         const Answer& found);
 
 }  // namespace pfeife

@@ -6,10 +6,7 @@
 #include "experiments/plans/cut_places.h"
 #include "experiments/plans/handed_plans.h"
 #include "planner/search/choices/advice.h"
-#include "planner/search/choices/leaner_orders.h"
-#include "planner/search/choices/offloading.h"
-#include "planner/search/choices/placements.h"
-#include "planner/search/joint/if_needed.h"
+#include "planner/search/choices/steps.h"
 #include "planner/search/search.h"
 
 namespace pfeife {
@@ -27,13 +24,6 @@ std::string uncuttable(const Problem& problem, bool reference) {
                       : "");
   return "no plan found: the model can be cut into " + std::to_string(most) +
          (most == 1 ? " stage" : " stages") + " at most, and every schedule listed has more";
-}
-
-/// Adds orders that need less, as fast and nearly as fast, to the front.
-void add_leaner_orders(const Problem& problem, const PlanRule& rule, std::size_t threads,
-                       Pool& pool) {
-  for (const double slower : {rule.as_fast, kNearlyAsFast})
-    pool.add_near(leaner_orders(problem, pool.answer().all, slower, threads));
 }
 
 /// The best plans of a search, and the least full ones of those that count as fast, or nearly; the
@@ -67,34 +57,28 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   plans.pool = std::move(found.pool);
   plans.settled = std::make_shared<const Request>(found.best.config);
   const CaseInputs settled{plans.settled.get(), found.best.layers, &cluster};
-  if (!inputs.handed.empty())
-    add_handed_plans(inputs, settled_problem(settled, plans.answer().recompute), plans);
-  std::optional<Offloading> offloading;
-  if (config.plan.offload) {
-    offloading =
-        offloading_plans(settled_problem(settled, plans.answer().recompute), options, search);
-    add_offloading_plans(*offloading, plans.pool);
-  }
-  if (config.plan.search_placement)
-    plans.pool.add(placed_plans(settled_problem(settled, plans.answer().recompute),
-                                plans.answer().plans, options, search));
-  const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
+  const Problem problem = settled_problem(settled, plans.answer().recompute);
+  plans.handed = handed_plans(inputs, problem, plans.answer());
   const bool compared = options.keep > 1 && !config.plan.reference;
-  if (compared && !plans.answer().plans.empty())
-    add_leaner_orders(settled_problem(settled, plans.answer().recompute), config.plan.rule(),
-                      options.threads, plans.pool);
+  StepInputs steps{.problem = problem,
+                   .options = options,
+                   .search = search,
+                   .offload = config.plan.offload,
+                   .search_placement = config.plan.search_placement};
+  for (const auto& [name, plan] : plans.handed) steps.handed.push_back(plan);
+  if (compared) steps.less_memory = config.plan.rule();
+  take_steps(steps, plans.pool);
+  const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
   const std::vector<Priced> best =
       compared ? plans_to_compare(plans.answer(), config.plan.rule()) : plans.answer().plans;
   for (const Priced& planned : best)
     plans.planned.push_back(estimated_plan(settled, origin, kPlanned, planned));
   if (!plans.planned.empty()) return settled;
-  const Problem problem = with_settled_recomputation(recomputing(
-      problem_of(found.best, cluster), config.plan.recompute, config.plan.recompute_except_last));
-  const std::optional<Infeasible>& infeasible = plans.answer().infeasible;
-  plans.planned.push_back(no_plan(settled, origin, kPlanned,
-                                  infeasible
-                                      ? shortage(*infeasible, problem.schedules.size(), offloading)
-                                      : uncuttable(problem, config.plan.reference)));
+  plans.planned.push_back(
+      no_plan(settled, origin, kPlanned,
+              plans.answer().infeasible
+                  ? shortage(plans.pool, problem.schedules.size(), config.plan.offload)
+                  : uncuttable(problem, config.plan.reference)));
   if (!config.plan.reference)
     plans.pool.set_tried(what_would_help(*plans.settled, problem, layers_of, options.threads));
   return settled;

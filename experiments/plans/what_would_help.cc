@@ -16,10 +16,10 @@ std::string lacking_bytes(const Infeasible& infeasible) {
          to_string(infeasible.lacking());
 }
 
-std::string offloading_shortage(const Offloading& offloading) {
-  if (!offloading.lack) return ". With plan.offload: auto, devices lack memory, too";
-  return ". With plan.offload: auto, " + offloading.lacking_plan + " fits the devices, but " +
-         host_text(*offloading.lack);
+std::string offloading_shortage(const std::optional<HostLack>& lack) {
+  if (!lack) return ". With plan.offload: auto, devices lack memory, too";
+  return ". With plan.offload: auto, " + lack->plan + " fits the devices, but " +
+         host_text(lack->shortage);
 }
 
 /// The devices of the case's ranks, then the others; those that the config names are all there are.
@@ -47,17 +47,17 @@ TriedChange tried(const Remedy& remedy) {
 
 }  // namespace
 
-std::string shortage(const Infeasible& infeasible, std::size_t schedules,
-                     const std::optional<Offloading>& offloading) {
+std::string shortage(const Pool& pool, std::size_t schedules, bool offload) {
+  const Infeasible& infeasible = pool.answer().infeasible.value();
   const std::string listed =
       schedules == 1 ? "the schedule" : "any of the " + std::to_string(schedules) + " schedules";
-  const std::string kept = offloading ? " without offloading" : "";
+  const std::string kept = offload ? " without offloading" : "";
   return "no plan fits: " + lacking_bytes(infeasible) + " in the best case found" + kept + " (" +
          schedule_name(infeasible.spec) + "); " +
          (infeasible.proven
               ? "proven: no cuts of " + listed + " fit" + kept
               : "not proven: the search ended before all cuts of " + listed + " were ruled out") +
-         (offloading ? offloading_shortage(*offloading) : "");
+         (offload ? offloading_shortage(pool.host_lack()) : "");
 }
 
 std::vector<TriedChange> what_would_help(const Request& config, const Problem& problem,

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "planner/ir/request/request.h"
 #include "planner/ir/result/result.h"
-#include "planner/search/choices/offloading.h"
+#include "planner/search/pool/pool.h"
 #include "planner/search/search.h"
 
 namespace pfeife {
@@ -15,10 +14,9 @@ namespace pfeife {
 /// The model of a config, for its microbatch size; nullptr = there is none.
 using LayersOf = std::function<const Layers*(const Request&)>;
 
-/// Why no plan was found: rank, bytes, and whether it is proven that there is none; and, if plans
-/// that offload were looked for, what hosts lack for them.
-std::string shortage(const Infeasible& infeasible, std::size_t schedules,
-                     const std::optional<Offloading>& offloading = std::nullopt);
+/// Why no plan was found, of so many schedules: rank, bytes, and whether it is proven that there is
+/// none; if plans were to offload, what hosts lack for them. The pool's answer is Infeasible.
+std::string shortage(const Pool& pool, std::size_t schedules, bool offload = false);
 
 /// Changes that were tried on `problem`, the case's, with what came of each.
 std::vector<TriedChange> what_would_help(const Request& config, const Problem& problem,

@@ -9,6 +9,7 @@
 
 #include "planner/cost/estimate/memory.h"
 #include "planner/ir/judge/validate.h"
+#include "planner/ir/schedule/slice_costs.h"
 #include "tests/ir/rows.h"
 #include "tests/schedules/oracle_csv.h"
 #include "tests/schedules/timed.h"
@@ -187,14 +188,26 @@ TEST(Offload, WhatStagesKeepMakesTheRowsOfBefore) {
               ::testing::IsEmpty());
 }
 
-TEST(Offload, SlicesAreRefused) {
-  const ScheduleSpec spec{.family = "seq1f1b", .ranks = 2, .microbatches = 2, .slices = 2};
-  const StageCosts costs = offloading(2, 1);
-  EXPECT_THAT(message_of([&] {
-                with_offload(generate(spec), costs, placement_for(spec),
-                             [](StageId, MicrobatchId) { return true; });
-              }),
-              HasSubstr("only whole microbatches are offloaded"));
+// 1F1B of slices keeps three of rank 0 in flight, two of rank 1.
+TEST(Offload, SlicesGoByThemselves) {
+  const ScheduleSpec spec{.family = "seq1f1b", .ranks = 2, .microbatches = 4, .slices = 2};
+  const Placement placement = placement_for(spec);
+  StageCosts whole = offloading(2, 0.2);
+  for (StageCost& stage : whole.stages) stage.saved = stage.offloaded = Bytes{20};
+  const double ends[] = {0.5, 1}, linear[] = {1};
+  const StageCosts costs = with_slices(whole, ends, linear);
+  EXPECT_EQ(costs.slices[1].stages[0].offloaded, Bytes{10});
+  EXPECT_EQ(costs.slices[1].stages[0].reload, Nanoseconds{kUnitTime / 10});
+  StageCosts keeping = costs;
+  for (StageCosts::Slice& slice : keeping.slices)
+    for (StageCost& stage : slice.stages) stage.offloaded = Bytes{0};
+  for (StageCost& stage : keeping.stages) stage.offloaded = Bytes{0};
+  const Schedule base = lower(generate(spec), keeping, placement);
+  const Schedule lowered = lower(generate(spec), costs, placement);
+  EXPECT_THAT(validate(lowered, requirements_of(lowered, true)), ::testing::IsEmpty());
+  EXPECT_EQ(step_time(run(lowered, costs, placement)), step_time(run(base, keeping, placement)));
+  EXPECT_THAT(values(peak_memory(base, keeping, placement)), ElementsAre(30, 20));
+  EXPECT_THAT(values(peak_memory(lowered, costs, placement)), ElementsAre(20, 20));
 }
 
 /// What the judge says of rows of one stage a rank.

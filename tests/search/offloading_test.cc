@@ -46,6 +46,12 @@ Problem problem_of(const Layers& layers, const Cluster& cluster, std::int64_t li
 
 const HostLink kLink{.bandwidth = {0.1e9}};
 
+Pool offloading(const Problem& problem) {
+  Pool pool(problem.memory_limit);
+  add_offloading_plans(problem, {}, search, pool);
+  return pool;
+}
+
 // Rank 0 has four microbatches in flight, 400 B; with all but two on the host 200 B are enough, and
 // the step takes as long: 3 (8 + 4 - 1) us.
 TEST(Offloading, FitsWhereNothingElseDoesAndTakesNoLonger) {
@@ -55,29 +61,27 @@ TEST(Offloading, FitsWhereNothingElseDoesAndTakesNoLonger) {
   Pool pool(search(problem, {}), problem.memory_limit);
   const Answer& answer = pool.answer();
   ASSERT_TRUE(answer.infeasible);
-  const Offloading offloading = offloading_plans(problem, {}, search);
-  const std::vector<Priced>& plans = offloading.plans;
+  add_offloading_plans(problem, {}, search, pool);
+  const std::vector<Priced>& plans = answer.plans;
   ASSERT_FALSE(plans.empty());
   EXPECT_EQ(plans.front().estimate, Nanoseconds{33'000});
   EXPECT_TRUE(plans.front().recomputed.offloads());
   for (const Bytes peak : plans.front().peak_memory) EXPECT_LE(peak, Bytes{250});
   EXPECT_THAT(name_of(plans.front()), ::testing::HasSubstr("offload="));
-  add_offloading_plans(offloading, pool);
   EXPECT_FALSE(answer.infeasible);
   ASSERT_TRUE(answer.bound);
   EXPECT_EQ(answer.bound->time, Nanoseconds{33'000});
-  EXPECT_EQ(answer.plans.front(), plans.front());
 }
 
 TEST(Offloading, NeedsAWayToTheHostAndRoomThere) {
   const Layers layers = chain_of_layers();
   const Cluster alone = cluster_with(std::nullopt);
-  EXPECT_THROW(offloading_plans(problem_of(layers, alone, 250), {}, search), ConfigError);
+  EXPECT_THROW(offloading(problem_of(layers, alone, 250)), ConfigError);
   Cluster small = cluster_with(kLink);
   small.host_memory = Bytes{100};
-  EXPECT_TRUE(offloading_plans(problem_of(layers, small, 250), {}, search).plans.empty());
+  EXPECT_TRUE(offloading(problem_of(layers, small, 250)).answer().plans.empty());
   small.devices_per_node = 2, small.host_memory = Bytes{10'000};
-  EXPECT_FALSE(offloading_plans(problem_of(layers, small, 250), {}, search).plans.empty());
+  EXPECT_FALSE(offloading(problem_of(layers, small, 250)).answer().plans.empty());
 }
 
 // Values of 60 B between layers that save 100 B. Hosts of 180 B have no room for what all stages
@@ -90,16 +94,16 @@ TEST(Offloading, WhatIsComputedAgainHasItsInputsOnTheHost) {
   linked.host_memory = Bytes{180};
   linked.devices_per_node = 4;
   Problem problem = problem_of(layers, linked, 320);
-  EXPECT_TRUE(offloading_plans(problem, {}, search).plans.empty());
+  EXPECT_TRUE(offloading(problem).answer().plans.empty());
   problem.recompute = Recompute::Choose;
   ASSERT_TRUE(search(problem, {}).infeasible);
-  const Offloading both = offloading_plans(problem, {}, search);
-  ASSERT_FALSE(both.plans.empty());
-  const Recomputed& chosen = both.plans.front().recomputed;
+  const Pool both = offloading(problem);
+  ASSERT_FALSE(both.answer().plans.empty());
+  const Recomputed& chosen = both.answer().plans.front().recomputed;
   bool pair = false;
   for (std::size_t s = 1; s < 4; ++s) pair |= chosen.stages[s] && chosen.offload[s] > 0;
-  EXPECT_TRUE(pair) << name_of(both.plans.front());
-  for (const Bytes peak : both.plans.front().peak_memory) EXPECT_LE(peak, Bytes{320});
+  EXPECT_TRUE(pair) << name_of(both.answer().plans.front());
+  for (const Bytes peak : both.answer().plans.front().peak_memory) EXPECT_LE(peak, Bytes{320});
 }
 
 // B of microbatch 0 begins after 10 us on rank 0 and after 8 us on rank 1, which have done F of
@@ -109,31 +113,31 @@ TEST(Offloading, SaysWhatTheHostLacksAndFitsWithThat) {
   const Layers layers = chain_of_layers();
   Cluster small = cluster_with(kLink);
   small.host_memory = Bytes{100};
-  const Offloading none = offloading_plans(problem_of(layers, small, 250), {}, search);
-  ASSERT_TRUE(none.lack);
-  EXPECT_EQ(*none.lack, (Shortage{0, Bytes{700}, Bytes{100}}));
-  EXPECT_EQ(none.lacking_plan, "1f1b, offload=1 1 0 0");
+  const Pool none = offloading(problem_of(layers, small, 250));
+  ASSERT_TRUE(none.host_lack());
+  EXPECT_EQ(none.host_lack()->shortage, (Shortage{0, Bytes{700}, Bytes{100}}));
+  EXPECT_EQ(none.host_lack()->plan, "1f1b, offload=1 1 0 0");
   EXPECT_EQ(
-      host_text(*none.lack),
+      host_text(none.host_lack()->shortage),
       "host 0 needs 700 B for what its devices offload and has 100 B (host_memory of the "
       "cluster), so it lacks 600 B: raise host_memory in the cluster file if hosts have more, use "
       "more hosts (devices_per_node), or offload less");
-  small.host_memory = none.lack->needed;
-  const Offloading enough = offloading_plans(problem_of(layers, small, 250), {}, search);
-  EXPECT_FALSE(enough.lack);
-  ASSERT_FALSE(enough.plans.empty());
-  EXPECT_EQ(name_of(enough.plans.front()), none.lacking_plan);
+  small.host_memory = none.host_lack()->shortage.needed;
+  const Pool enough = offloading(problem_of(layers, small, 250));
+  EXPECT_FALSE(enough.host_lack());
+  ASSERT_FALSE(enough.answer().plans.empty());
+  EXPECT_EQ(name_of(enough.answer().plans.front()), none.host_lack()->plan);
   small.host_memory = Bytes{699};
-  EXPECT_FALSE(fitting(problem_of(layers, small, 250), enough.plans.front()));
+  EXPECT_FALSE(fitting(problem_of(layers, small, 250), enough.answer().plans.front()));
 }
 
 // A way so slow that nothing is back in time leaves recomputation.
 TEST(Offloading, ASlowWayIsNotTaken) {
   const Layers layers = chain_of_layers();
   const Cluster slow = cluster_with(HostLink{.bandwidth = {1e6}});
-  const Offloading none = offloading_plans(problem_of(layers, slow, 250), {}, search);
-  EXPECT_TRUE(none.plans.empty());
-  EXPECT_FALSE(none.lack);
+  const Pool none = offloading(problem_of(layers, slow, 250));
+  EXPECT_TRUE(none.answer().plans.empty());
+  EXPECT_FALSE(none.host_lack());
 }
 
 }  // namespace

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "planner/cost/stages/sliced_stage_costs.h"
+#include "planner/cost/stages/stage_costs.h"
 #include "planner/ir/judge/validate.h"
 #include "planner/schedules/order_model.h"
 #include "planner/search/bound/slice_bound.h"
 #include "planner/search/bound/work_bound.h"
 #include "planner/search/choices/leaner_orders.h"
+#include "planner/search/choices/offloading.h"
+#include "planner/search/price/price.h"
 #include "tests/search/random_instance.h"
 
 namespace pfeife {
@@ -224,18 +227,144 @@ TEST(SlicedSchedules, BuiltForTheirCostsFitWhereSeq1F1BDoesAndAreNoSlower) {
   }
 }
 
-TEST(SlicedSchedules, OfRecomputedStagesThereAreNone) {
-  std::mt19937 random(13);
-  const Layers layers = random_sequences(random, 5, 0);
-  const Cluster cluster = random_cluster(random, 2, false);
+/// [stage] what it may do with what it saves.
+struct Use {
+  bool again = false;
+  double offload = 0;
+};
+
+/// The fastest of all ways to use the stages that fits, by price() alone.
+std::optional<Nanoseconds> fastest_by_all_uses(const Problem& problem, const ScheduleSpec& spec,
+                                               const std::vector<Use>& uses) {
+  std::optional<Nanoseconds> best;
+  std::size_t combinations = 1;
+  for (std::size_t s = 0; s < spec.stages(); ++s) combinations *= uses.size();
+  for (std::size_t c = 0; c < combinations; ++c) {
+    Choice choice{.spec = spec,
+                  .partition = *problem.cuts,
+                  .placement = placement_for(spec, problem.device_of_rank)};
+    for (std::size_t s = 0, left = c; s < spec.stages(); ++s, left /= uses.size()) {
+      choice.recomputed.stages.push_back(uses[left % uses.size()].again);
+      choice.recomputed.offload.push_back(uses[left % uses.size()].offload);
+    }
+    const Priced plan = price(problem, choice);
+    if (!fits(plan.peak_memory, problem.memory_limit)) continue;
+    best = std::min(best.value_or(plan.estimate), plan.estimate);
+  }
+  return best;
+}
+
+/// Two to three ranks with little memory, cuts given, one family with slices.
+struct TightSlices {
+  explicit TightSlices(std::mt19937& random)
+      : layers(random_sequences(random, 6, 0)),
+        cluster(random_cluster(random, 2 + random() % 2, false)) {
+    for (DeviceKind& kind : cluster.kinds) kind.host_link = HostLink{.bandwidth = {1e9}};
+    const std::size_t d = cluster.devices();
+    const char* const families[] = {"seq1f1b", "terapipe", "slimpipe"};
+    problem.schedules = {{.family = families[random() % 3],
+                          .ranks = d,
+                          .microbatches = 1 + random() % 3,
+                          .slices = 2 + random() % 2}};
+    problem.cuts = d == 2 ? Partition{{2}} : Partition{{1, 3}};
+    for (std::size_t r = 0; r < d; ++r) problem.device_of_rank.emplace_back(r);
+    problem.memory_limit.assign(d, Bytes{1 << 30});
+    const Priced roomy =
+        price(problem, {.spec = problem.schedules[0],
+                        .partition = *problem.cuts,
+                        .placement = placement_for(problem.schedules[0], problem.device_of_rank)});
+    const double share = 0.6 + static_cast<double>(random() % 45) / 100;
+    for (std::size_t r = 0; r < d; ++r)
+      problem.memory_limit[r] =
+          Bytes{static_cast<std::int64_t>(share * static_cast<double>(roomy.peak_memory[r].value))};
+  }
+  TightSlices(const TightSlices&) = delete;
+  TightSlices& operator=(const TightSlices&) = delete;
+
+  Layers layers;
+  Cluster cluster;
   Problem problem{.layers = layers, .cluster = cluster, .schedules = {}};
-  problem.device_of_rank = {DeviceId{0}, DeviceId{1}};
-  problem.memory_limit.assign(2, Bytes{std::int64_t{1} << 30});
-  problem.schedules = {{.family = "seq1f1b", .ranks = 2, .microbatches = 4, .slices = 2}};
-  problem.recompute = Recompute::IfNeeded;
-  EXPECT_EQ(search(problem, {}).plans.size(), 1U);
-  problem.recompute = Recompute::Choose;
-  EXPECT_TRUE(search(problem, {}).plans.empty());
+};
+
+TEST(SlicedSchedules, RecomputeAsFewStagesAsMemoryAllows) {
+  std::mt19937 random(13);
+  std::size_t recomputed = 0, infeasible = 0;
+  for (int instance = 0; instance < 60; ++instance) {
+    TightSlices tight(random);
+    Problem& problem = tight.problem;
+    problem.recompute = Recompute::Choose;
+    const auto best = fastest_by_all_uses(problem, problem.schedules[0], {{false, 0}, {true, 0}});
+    const Answer answer = search(problem, {});
+    ASSERT_EQ(answer.plans.empty(), !best) << instance;
+    infeasible += !best;
+    if (!best) continue;
+    EXPECT_EQ(answer.plans.front().estimate, *best) << instance;
+    EXPECT_LE(answer.bound->time, *best);
+    recomputed += answer.plans.front().recomputed.any();
+    problem.recompute = Recompute::IfNeeded;
+    EXPECT_EQ(search(problem, {}).plans.front().estimate, *best) << instance;
+  }
+  EXPECT_GT(recomputed, 10u);
+  EXPECT_GT(infeasible, 5u);
+}
+
+TEST(SlicedSchedules, OffloadAndRecomputeAsIsFastestTogether) {
+  std::mt19937 random(29);
+  std::size_t offloading = 0;
+  for (int instance = 0; instance < 40; ++instance) {
+    TightSlices tight(random);
+    Problem& problem = tight.problem;
+    problem.recompute = Recompute::Choose;
+    std::vector<Use> uses;
+    for (const bool again : {false, true})
+      for (const double share : {0.0, 0.5, 1.0}) uses.push_back({again, share});
+    const auto best = fastest_by_all_uses(problem, problem.schedules[0], uses);
+    Pool pool(search(problem, {}), problem.memory_limit);
+    add_offloading_plans(problem, {}, search, pool);
+    ASSERT_EQ(pool.answer().plans.empty(), !best) << instance;
+    if (!best) continue;
+    EXPECT_EQ(pool.answer().plans.front().estimate, *best) << instance;
+    EXPECT_LE(pool.answer().bound->time, *best);
+    offloading += pool.answer().plans.front().recomputed.offloads();
+  }
+  EXPECT_GT(offloading, 5u);
+}
+
+// One layer saves 100 B, 30 of them keys and values, and reads an input of 10 B that it saves.
+// Computed again, a slice of half the sequence keeps half the input and half the keys and values,
+// 5 + 15 B, and its backward makes the other 35 B again. Half of the input may go to the host.
+TEST(SlicedStageCosts, KeysAndValuesStayOnTheDevice) {
+  const Nanoseconds one{1000};
+  Layers layers;
+  for (int l = 0; l < 2; ++l) {
+    Layer layer;
+    layer.times = {{one, one, one, Nanoseconds{0}}};
+    layer.saved = Bytes{90};
+    layers.layers.push_back(layer);
+  }
+  layers.values.push_back({"v", LayerId{0}, {LayerId{1}}, Bytes{10}, Bytes{10}, {}});
+  layers.storages.push_back({.bytes = Bytes{10}, .savers = {LayerId{1}}, .value = 0});
+  layers.sequence = Sequence{.attention = {0, 0}, .keys_values = {Bytes{30}, Bytes{30}}};
+  DeviceKind kind;
+  kind.host_link = HostLink{.bandwidth = {1e9}};  // 1 B a ns
+  const Cluster cluster = uniform_cluster(2, kind, {1e12}, Nanoseconds{0});
+  const Placement placement = round_robin(2, 2);
+  const auto slice = [&](const Recomputed& recomputed) {
+    const Partition cuts{{0}};
+    return sliced_stage_costs(stage_costs(layers, cuts, placement, cluster, recomputed), 2,
+                              SliceLengths::Equal, layers, cuts, placement, cluster, recomputed)
+        .slices[1]
+        .stages[1];
+  };
+  EXPECT_EQ(slice({}).saved, Bytes{50});
+  const StageCost again = slice({.stages = {true, true}, .offload = {0, 1}});
+  EXPECT_EQ(again.saved, Bytes{5 + 15});
+  EXPECT_EQ(again.recomputed, Bytes{45 - 15});
+  EXPECT_EQ(again.backward_input, one);  // half of F and I
+  EXPECT_EQ(again.offloaded, Bytes{5});
+  EXPECT_EQ(again.offload, Nanoseconds{5});
+  EXPECT_EQ(slice({.offload = {0, 1}}).offloaded, Bytes{50 - 15});
+  EXPECT_EQ(slice({.blocks = {{LayerId{1}, LayerId{1}}}}).saved, Bytes{5 + 15});
 }
 
 TEST(SlicedStageCosts, ASequenceOfFewTokensHasNotMoreSlices) {

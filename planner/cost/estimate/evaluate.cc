@@ -14,7 +14,7 @@ Prices evaluate(const SummedLayers& sums, const Cluster& cluster, const Schedule
   StageCosts costs = stage_costs(sums, partition, placement, cluster, recomputed, norm);
   if (const std::size_t slices = slice_count(compute_only); slices > 1)
     costs = sliced_stage_costs(std::move(costs), slices, slice_lengths, sums.layers(), partition,
-                               placement, cluster);
+                               placement, cluster, recomputed);
   Schedule lowered = lower(compute_only, costs, placement);
   Prices plan = evaluate_lowered(std::move(costs), std::move(lowered), placement);
   if (rule == MemoryRule::Reference)

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "planner/cost/estimate/evaluate.h"
+#include "planner/ir/result/need.h"
 #include "planner/ir/schedule/lower.h"
 
 namespace pfeife {
@@ -22,6 +23,8 @@ Tried tried(const JointProblem& problem, Alternatives alternatives) {
   const Bytes on_hosts =
       problem.missing_on_hosts ? problem.missing_on_hosts(lowered, costs) : Bytes{0};
   Prices prices = evaluate_lowered(std::move(costs), std::move(lowered), problem.placement);
+  if (problem.receives == Receives::AtNeed && !fits(prices.peak_memory, problem.memory_limit))
+    prices = received_late(std::move(prices), problem.placement);
   Tried found{{std::move(alternatives), prices.estimate, std::move(prices.peak_memory)}, on_hosts};
   for (std::size_t r = 0; r < problem.memory_limit.size(); ++r)
     found.missing += std::max(Bytes{0}, found.choice.peak_memory[r] - problem.memory_limit[r]);

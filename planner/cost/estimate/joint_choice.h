@@ -27,6 +27,8 @@ struct JointProblem {
   std::vector<std::size_t> counts;  ///< [stage] alternatives that it has, at least 1
   std::function<StageCosts(const Alternatives&)> costs_of;
   std::vector<Bytes> memory_limit;  ///< [rank]
+  /// AtNeed: where the peaks are above the limits, messages are received late.
+  Receives receives = Receives::AsReady;
   /// What hosts lack for what the rows have away; empty = they lack nothing.
   std::function<Bytes(const Schedule& lowered, const StageCosts& costs)> missing_on_hosts = {};
 };

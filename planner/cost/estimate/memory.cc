@@ -66,9 +66,12 @@ class Ledger {
     return m.slices > 1 ? costs_.slices[static_cast<std::size_t>(m.slice())].values : costs_.values;
   }
   Bytes own_bytes_of(const Action& action) const {
-    if (const MicrobatchId m = *action.microbatch; m.slices > 1)
-      return own_of_slice_[static_cast<std::size_t>(m.slice())][action.stage.index()];
-    const Bytes own = (is_last(action) ? own_of_last_ : own_bytes_)[action.stage.index()];
+    const MicrobatchId m = *action.microbatch;
+    const std::vector<Bytes>& of_stages = m.slices > 1
+                                              ? own_of_slice_[static_cast<std::size_t>(m.slice())]
+                                          : is_last(action) ? own_of_last_
+                                                            : own_bytes_;
+    const Bytes own = of_stages[action.stage.index()];
     return copies_ ? std::max(own - copies_->offloaded(action), Bytes{0}) : own;
   }
 

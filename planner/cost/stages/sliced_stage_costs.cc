@@ -53,6 +53,77 @@ void time_messages(const std::vector<StagePair>& whole, const Placement& placeme
   }
 }
 
+/// Bytes of keys and values of the whole sequence.
+struct Keys {
+  Bytes all{0}, recomputed{0};  ///< recomputed: of layers that are computed again
+};
+
+std::vector<Keys> keys_of_stages(const Layers& layers, const Partition& partition,
+                                 const Recomputed& recomputed) {
+  std::vector<Keys> keys(partition.stages());
+  std::vector<bool> again(layers.size(), false);
+  for (const LayerRange& block : recomputed.blocks)
+    std::fill(again.begin() + block.first.value, again.begin() + block.last.value + 1, true);
+  for (std::size_t s = 0; s < keys.size(); ++s)
+    for (std::size_t l = partition.begin(s); l < partition.end(s, layers.size()); ++l) {
+      const Bytes bytes = layers.sequence->keys_values[l];
+      const bool stage_again = !recomputed.stages.empty() && recomputed.stages[s];
+      keys[s].all += bytes;
+      if (stage_again || again[l]) keys[s].recomputed += bytes;
+    }
+  return keys;
+}
+
+/// Later slices read the keys and values of a slice: they stay on the device.
+void keep_keys(const std::vector<Keys>& keys, double length, const Recomputed& recomputed,
+               const Placement& placement, StageCosts::Slice& slice) {
+  const auto part = [&](Bytes whole) {
+    return Bytes{static_cast<std::int64_t>(std::ceil(static_cast<double>(whole.value) * length))};
+  };
+  for (std::size_t s = 0; s < keys.size(); ++s) {
+    StageCost& stage = slice.stages[s];
+    slice.key_gradients[s] = part(keys[s].all);
+    stage.saved += part(keys[s].recomputed);
+    stage.recomputed = std::max(Bytes{0}, stage.recomputed - part(keys[s].recomputed));
+  }
+  if (!recomputed.offloads()) return;
+  const std::vector<Bytes> alone = saved_alone(slice.stages, slice.values, placement);
+  for (std::size_t s = 0; s < keys.size(); ++s) {
+    StageCost& stage = slice.stages[s];
+    if (stage.offloaded == Bytes{0}) continue;
+    const auto whole = static_cast<double>(stage.offloaded.value);
+    const Bytes movable = std::max(Bytes{0}, alone[s] - slice.key_gradients[s]);
+    stage.offloaded =
+        Bytes{std::llround(recomputed.offload[s] * static_cast<double>(movable.value))};
+    const double share = static_cast<double>(stage.offloaded.value) / whole;
+    for (Nanoseconds* const time : {&stage.offload, &stage.reload})
+      *time = Nanoseconds{std::llround(static_cast<double>(time->count()) * share)};
+  }
+}
+
+/// The last backward of a stage is that of a slice: as little of the reductions is beside it as if
+/// it were the shortest one's.
+void expose_reductions(const Layers& layers, const Partition& partition, StageCosts& costs) {
+  for (std::size_t s = 0; s < costs.replicas.size(); ++s) {
+    const StageCost& whole = costs.stages[s];
+    double least = 1;
+    for (const StageCosts::Slice& slice : costs.slices)
+      if (whole.backward() > Nanoseconds{0})
+        least = std::min(least, static_cast<double>(slice.stages[s].backward().count()) /
+                                    static_cast<double>(whole.backward().count()));
+    std::vector<LayerReduction> reductions(
+        layers.reductions.begin() + static_cast<std::ptrdiff_t>(partition.begin(s)),
+        layers.reductions.begin() + static_cast<std::ptrdiff_t>(partition.end(s, layers.size())));
+    for (LayerReduction& reduction : reductions)
+      reduction.beside = Nanoseconds{
+          static_cast<std::int64_t>(least * static_cast<double>(reduction.beside.count()))};
+    ReplicaReduction& replicas = costs.replicas[s];
+    const Nanoseconds all = replicas.beside + replicas.behind;
+    replicas.behind = exposed_reduction(reductions, 0, reductions.size());
+    replicas.beside = all - replicas.behind;
+  }
+}
+
 }  // namespace
 
 std::vector<double> slice_ends_of(const Layers& layers, std::size_t slices, SliceLengths lengths) {
@@ -75,7 +146,8 @@ std::string not_sliced_because(const Layers& layers, std::size_t slices) {
 
 StageCosts sliced_stage_costs(StageCosts whole, std::size_t slices, SliceLengths lengths,
                               const Layers& layers, const Partition& partition,
-                              const Placement& placement, const Cluster& cluster) {
+                              const Placement& placement, const Cluster& cluster,
+                              const Recomputed& recomputed) {
   if (const std::string why = not_sliced_because(layers, slices); !why.empty())
     throw ConfigError({}, "microbatches cannot be cut into slices: " + why);
   std::vector<double> linear;
@@ -91,18 +163,15 @@ StageCosts sliced_stage_costs(StageCosts whole, std::size_t slices, SliceLengths
   whole.last = {};
   const std::vector<StagePair> pairs = whole.pairs;
   whole = with_slices(std::move(whole), ends, linear);
+  expose_reductions(layers, partition, whole);
+  const std::vector<Keys> keys = keys_of_stages(layers, partition, recomputed);
   double begin = 0;
   for (std::size_t k = 0; k < slices; ++k) {
     StageCosts::Slice& slice = whole.slices[k];
     time_messages(pairs, placement, cluster, slice.pairs);
-    for (std::size_t s = 0; s < partition.stages(); ++s) {
+    keep_keys(keys, ends[k] - begin, recomputed, placement, slice);
+    for (std::size_t s = 0; s < partition.stages(); ++s)
       slice.stages[s].forward += overheads[s], slice.stages[s].backward_input += overheads[s];
-      Bytes keys{0};
-      for (std::size_t l = partition.begin(s); l < partition.end(s, layers.size()); ++l)
-        keys += layers.sequence->keys_values[l];
-      slice.key_gradients[s] = Bytes{static_cast<std::int64_t>(
-          std::ceil(static_cast<double>(keys.value) * (ends[k] - begin)))};
-    }
     begin = ends[k];
   }
   for (std::size_t s = 0; s < partition.stages(); ++s)

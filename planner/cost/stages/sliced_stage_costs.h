@@ -6,6 +6,7 @@
 
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
+#include "planner/ir/result/choice.h"
 #include "planner/ir/schedule/slice_costs.h"
 
 namespace pfeife {
@@ -13,11 +14,16 @@ namespace pfeife {
 /// Adds the costs of so many slices to the stage costs of a partition (with_slices), cut at whole
 /// tokens where the layers know them. Attention counts by each stage's own share; equal times are
 /// those of the whole model. Messages are timed anew, DeviceKind::stage_overhead is in every
-/// action, gradients of keys and values wait for their own slice's backward. Errors: ConfigError if
-/// the layers have no Sequence, or fewer tokens than slices.
+/// action, gradients of keys and values wait for their own slice's backward. The gradients of
+/// replicas are reduced beside the shortest slice's backward at most.
+///
+/// `recomputed`: as in `whole`, whose stages and blocks keep keys and values, which later slices
+/// read, until their own backward; a stage offloads its share of what it saves besides.
+/// Errors: ConfigError if the layers have no Sequence, or fewer tokens than slices.
 StageCosts sliced_stage_costs(StageCosts whole, std::size_t slices, SliceLengths lengths,
                               const Layers& layers, const Partition& partition,
-                              const Placement& placement, const Cluster& cluster);
+                              const Placement& placement, const Cluster& cluster,
+                              const Recomputed& recomputed = {});
 
 /// [slice] Where each slice of the sequence of all layers ends, as a share of it, at whole tokens
 /// where the layers know them; the last one is 1. The layers must have a Sequence.

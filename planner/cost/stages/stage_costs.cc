@@ -398,7 +398,7 @@ StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cl
                                  step_norm(plan));
   if (const std::size_t slices = slice_count(plan.schedule); slices > 1)
     return sliced_stage_costs(std::move(costs), slices, plan.spec.slice_lengths, layers,
-                              plan.partition, plan.placement, cluster);
+                              plan.partition, plan.placement, cluster, plan.recomputed);
   return costs;
 }
 

@@ -221,12 +221,16 @@ void check_agreement(const YamlNode& root, const Plan& plan) {
   if (const auto shares = root.find("offload")) {
     if (plan.recomputed.offload.size() != stages)
       shares->fail("expected one share for each of " + text(stages) + " stages");
-    if (plan.recomputed.offloads() && (slices > 1 || plan.training.mode == Mode::Forward))
-      shares->fail(slices > 1 ? "only whole microbatches are offloaded, and the schedule has slices"
-                              : "a plan that runs forward only saves nothing to offload");
+    if (plan.recomputed.offloads() && plan.training.mode == Mode::Forward)
+      shares->fail("a plan that runs forward only saves nothing to offload");
   }
   if (plan.recomputed.except_last && !plan.recomputed.any())
     root.at("recompute_except_last").fail("the plan recomputes nothing; leave it out");
+  if (plan.recomputed.except_last && slices > 1)
+    root.at("recompute_except_last")
+        .fail(
+            "the schedule has slices, of which the last microbatch's are recomputed as all "
+            "others; leave it out");
 }
 
 // The lists.

@@ -88,9 +88,6 @@ class Reader {
     const Requirements& required = reading_.required;
     if (!required.lowered)
       findings_.add(place, to_string(a) + " is a copy, but the schedule is to be compute-only");
-    else if (required.slices > 1)
-      findings_.add(place,
-                    to_string(a) + ": a slice is not offloaded, only whole microbatches are");
     else if (required.stages.mode == Mode::Forward)
       findings_.add(place, to_string(a) +
                                ": where training.mode is forward, nothing is saved that "

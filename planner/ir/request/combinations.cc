@@ -48,24 +48,13 @@ constexpr const char* kMeasure = "\"measure\" among the engines";
 using Plan = PlanSettings;
 
 constexpr RefusedCombination kRefused[] = {
-    {"plan.slices", "parallel",
-     "how gradients of replicas overlap with the backward is known of whole microbatches only; "
-     "leave `parallel` or slices out",
-     [](Asked request) { return sliced(request) && request.replicas.count > 1; }},
-    {"plan.slices", "plan.recompute: full, choose, blocks, attention",
-     "plans with slices recompute nothing, also with if_needed; set plan.recompute to that or "
-     "none, or leave slices out",
-     both<sliced, recomputes>},
+    {"plan.recompute_except_last", "plan.slices",
+     "the slices of the last microbatch are recomputed as those of all others; leave "
+     "recompute_except_last or slices out",
+     both<set<&Plan::recompute_except_last>, sliced>},
     {"plan.slices", "plan.for",
      "no framework of plan.for takes a plan with slices; leave plan.for or slices out",
      both<sliced, for_framework>},
-    {"plan.slices", "plan.devices: search",
-     "the order of devices is searched for whole microbatches only; leave plan.devices: search or "
-     "slices out",
-     both<sliced, set<&Plan::search_devices>>},
-    {"plan.offload", "plan.slices",
-     "only whole microbatches are offloaded; leave plan.slices or offload out",
-     both<offloads, sliced>},
     {"plan.offload", "plan.for",
      "no framework of plan.for takes a plan that offloads; leave plan.for or offload out",
      both<offloads, for_framework>},

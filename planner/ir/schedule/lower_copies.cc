@@ -165,11 +165,6 @@ class Rank {
 
 Schedule with_offload(const Schedule& lowered, const StageCosts& costs, const Placement& placement,
                       const std::function<bool(StageId, MicrobatchId)>& wanted) {
-  if (slice_count(lowered) > 1)
-    throw ConfigError({},
-                      "the schedule cuts microbatches into slices, and a stage offloads; only "
-                      "whole microbatches are offloaded: take a schedule without slices, or "
-                      "offload nothing");
   const DependencyGraph graph = dependencies(lowered, stage_graph(costs), placement, {});
   const std::vector<Span> spans = run(graph, costs);
   std::vector<Rank> ranks;

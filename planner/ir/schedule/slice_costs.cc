@@ -34,9 +34,12 @@ class Portion {
          {&StageCost::forward, &StageCost::backward_input, &StageCost::backward_weight,
           &StageCost::forward_collectives, &StageCost::backward_collectives})
       slice.*part = time(whole.*part);
+    for (Nanoseconds StageCost::*copy : {&StageCost::offload, &StageCost::reload})
+      slice.*copy = Nanoseconds{part((whole.*copy).count(), begin_, end_)};
     for (Bytes StageCost::*part :
          {&StageCost::saved, &StageCost::weight_saved, &StageCost::unkept_forward,
-          &StageCost::recomputed, &StageCost::forward_again, &StageCost::model_input})
+          &StageCost::recomputed, &StageCost::forward_again, &StageCost::model_input,
+          &StageCost::offloaded})
       slice.*part = bytes(whole.*part);
     slice.temporary = bytes(whole.temporary);
     return slice;

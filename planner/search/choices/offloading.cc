@@ -1,230 +1,50 @@
 #include "planner/search/choices/offloading.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
-#include "planner/cost/allocator/played_ranks.h"
-#include "planner/cost/estimate/joint_choice.h"
 #include "planner/cost/estimate/memory.h"
-#include "planner/cost/stages/blocks.h"
-#include "planner/cost/stages/recomputed_layers.h"
-#include "planner/cost/stages/stage_costs.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/parallel.h"
-#include "planner/ir/schedule/lower.h"
-#include "planner/schedules/families.h"
 #include "planner/search/price/price.h"
+#include "planner/search/price/stage_uses.h"
 
 namespace pfeife {
 namespace {
 
-/// What may be computed again of a stage: nothing, all of it at once, or some of its blocks each by
-/// itself; the stage's costs with it, nothing offloaded.
-struct Again {
-  bool stage = false;
-  StageCosts costs = {};                        // collected, of all stages
-  std::vector<std::vector<LayerRange>> blocks;  // [stage]
-};
-
-/// The first blocks of every stage, so large a share of them; at least one.
-std::vector<std::vector<LayerRange>> first_blocks(const std::vector<LayerRange>& blocks,
-                                                  const Partition& partition, double share) {
-  std::vector<std::vector<LayerRange>> of_stage(partition.stages());
-  for (const LayerRange& block : cut_blocks(blocks, partition)) {
-    const auto cut = std::ranges::lower_bound(partition.cuts, block.first.value);
-    of_stage[static_cast<std::size_t>(cut - partition.cuts.begin())].push_back(block);
-  }
-  for (std::vector<LayerRange>& of : of_stage)
-    of.resize(static_cast<std::size_t>(std::ceil(share * static_cast<double>(of.size()))));
-  return of_stage;
-}
-
-/// What the problem allows, first what takes least time.
-std::vector<Again> ways_to_recompute(const Problem& problem, const Choice& choice) {
-  const auto collected = [&](const Layers& layers) {
-    return collected_stage_costs(layers, choice.partition, choice.placement, problem.cluster);
-  };
-  const std::vector<std::vector<LayerRange>> none(choice.placement.stages());
-  const Again nothing{.costs = collected(problem.layers), .blocks = none};
-  const Again stages{.stage = true, .costs = nothing.costs, .blocks = none};
-  if (problem.recompute == Recompute::Full) return {stages};
-  std::vector<Again> ways{nothing};
-  std::size_t in_blocks = 0;  // layers
-  for (const LayerRange& block : problem.blocks)
-    in_blocks += block.last.index() - block.first.index() + 1;
-  if (problem.recompute == Recompute::Blocks && !problem.recompute_except_last)
-    for (const double share : {0.25, 0.5, 0.75, 1.0}) {
-      auto blocks = first_blocks(problem.blocks, choice.partition, share);
-      if (blocks == ways.back().blocks) continue;
-      std::vector<LayerRange> all;
-      for (const auto& of : blocks) all.insert(all.end(), of.begin(), of.end());
-      ways.push_back({.costs = collected(recomputed_layers(problem.layers, choice.partition, all)),
-                      .blocks = std::move(blocks)});
-    }
-  if (problem.recompute == Recompute::Choose ||
-      (problem.recompute == Recompute::Blocks && in_blocks == problem.layers.size()))
-    ways.push_back(stages);
-  return ways;
-}
-
-/// What a stage may do with what it saves.
-struct StageUse {
-  std::size_t again = 0;  // of the ways
-  double offload = 0;
-};
-constexpr double kShares[] = {0, 0.5, 1};
-
-/// Uses that the stage's device can do.
-std::vector<StageUse> uses_of(const Problem& problem, const Placement& placement, StageId stage,
-                              std::size_t ways) {
-  const bool linked = problem.cluster.kind(placement.device(stage)).host_link.has_value();
-  std::vector<StageUse> uses;
-  for (std::size_t again = 0; again < ways; ++again)
-    for (const double share : kShares)
-      if (linked || share == 0) uses.push_back({again, share});
-  return uses;
-}
-
-/// The ways that each stage goes, put together.
-StageCosts put_together(const std::vector<Again>& ways, const std::vector<StageUse>& uses) {
-  const auto of = [&](StageId stage) -> const StageCosts& {
-    return ways[uses[stage.index()].again].costs;
-  };
-  StageCosts costs = ways.front().costs;
-  for (std::size_t s = 0; s < uses.size(); ++s) costs.stages[s] = of(StageId{s}).stages[s];
-  for (std::size_t v = 0; v < costs.values.size(); ++v) {
-    StageValue& value = costs.values[v];
-    value.saved_by_sender = of(value.from).values[v].saved_by_sender;
-    for (std::size_t i = 0; i < value.to.size(); ++i)
-      value.saved_by_receiver[i] = of(value.to[i]).values[v].saved_by_receiver[i];
-  }
-  return costs;
-}
-
-/// What may be allocated so that what is reserved for it fits.
-std::vector<Bytes> allocated_limit(const Problem& problem) {
-  std::vector<Bytes> limit = problem.memory_limit;
-  if (!problem.allocator) return limit;
-  for (Bytes& bytes : limit)
-    bytes = Bytes{static_cast<std::int64_t>(static_cast<double>(bytes.value) /
-                                            reserved_factor(*problem.allocator))};
-  return limit;
-}
-
-/// What hosts lack together.
-Bytes missing_on_hosts(const Schedule& lowered, const StageCosts& costs, const Placement& placement,
-                       const Cluster& cluster) {
-  Bytes missing{0};
-  if (!cluster.host_memory) return missing;
-  for (const Bytes bytes : memory_of_hosts(lowered, costs, placement, cluster))
-    missing += std::max(Bytes{0}, bytes - *cluster.host_memory);
-  return missing;
-}
-
-/// The cuts and schedule of a plan, with what each of its stages does.
-class OffloadingStages {
- public:
-  OffloadingStages(const Problem& problem, const Choice& choice)
-      : problem_(problem),
-        choice_(choice),
-        ways_(ways_to_recompute(problem, choice)),
-        norm_(norm_time(problem.layers, problem.norm, choice.partition, choice.placement,
-                        problem.cluster)),
-        rows_(compute_only(choice)) {
-    for (std::size_t s = 0; s < choice.placement.stages(); ++s)
-      uses_.push_back(uses_of(problem, choice.placement, StageId{s}, ways_.size()));
-  }
-
-  /// The fastest choice that fits devices and, if they are limited, hosts; nothing if none of them
-  /// offloads.
-  std::optional<Choice> fastest(bool hosts_limited) const {
-    std::vector<std::size_t> counts;
-    for (const std::vector<StageUse>& uses : uses_) counts.push_back(uses.size());
-    JointProblem joint{.compute_only = rows_,
-                       .placement = choice_.placement,
-                       .counts = counts,
-                       .costs_of = [&](const Alternatives& chosen) { return costs_of(chosen); },
-                       .memory_limit = allocated_limit(problem_)};
-    if (hosts_limited)
-      joint.missing_on_hosts = [&](const Schedule& lowered, const StageCosts& costs) {
-        return missing_on_hosts(lowered, costs, choice_.placement, problem_.cluster);
-      };
-    const auto found = fastest_fitting(joint);
-    if (!found) return std::nullopt;
-    Choice choice = choice_;
-    choice.recomputed = recomputed(found->alternatives);
-    if (!choice.recomputed.offloads()) return std::nullopt;  // the search has found it
-    return choice;
-  }
-  /// What a choice of fastest() lacks on a host.
-  std::optional<Shortage> lack_of(const Choice& choice) const {
-    const StageCosts costs = stage_costs(problem_.layers, choice_.partition, choice_.placement,
-                                         problem_.cluster, choice.recomputed);
-    const Need need{.host = memory_of_hosts(lower(rows_, costs, choice_.placement), costs,
-                                            choice_.placement, problem_.cluster),
-                    .host_limit = problem_.cluster.host_memory};
-    return need.host_shortage();
-  }
-
- private:
-  std::vector<StageUse> uses_in(const Alternatives& chosen) const {
-    std::vector<StageUse> of;
-    for (std::size_t s = 0; s < chosen.size(); ++s) of.push_back(uses_[s][chosen[s]]);
-    return of;
-  }
-  Recomputed recomputed(const Alternatives& chosen) const {
-    Recomputed of{.except_last = problem_.recompute_except_last};
-    const std::vector<StageUse> all = uses_in(chosen);
-    for (std::size_t s = 0; s < all.size(); ++s) {
-      const Again& way = ways_[all[s].again];
-      of.stages.push_back(way.stage);
-      of.offload.push_back(all[s].offload);
-      of.blocks.insert(of.blocks.end(), way.blocks[s].begin(), way.blocks[s].end());
-    }
-    if (!of.any()) of.except_last = false;
-    return of;
-  }
-  StageCosts costs_of(const Alternatives& chosen) const {
-    Recomputed of = recomputed(chosen);
-    of.blocks.clear();  // are in the costs put together
-    StageCosts costs = with_recomputation(put_together(ways_, uses_in(chosen)), of,
-                                          choice_.placement, problem_.cluster);
-    costs.norm = norm_;
-    return costs;
-  }
-
-  const Problem& problem_;
-  const Choice& choice_;
-  std::vector<Again> ways_;
-  std::optional<Nanoseconds> norm_;
-  Schedule rows_;
-  std::vector<std::vector<StageUse>> uses_;
-};
-
 /// What a plan's cuts and schedule become: a plan that fits, or one that lacks something on a host.
 struct PlanOrLack {
   std::optional<Priced> plan;
-  std::optional<Shortage> lack;
-  std::string lacking_plan;
+  std::optional<HostLack> lack;
 };
 
+/// What the choice lacks on a host.
+std::optional<Shortage> lack_on_hosts(const Problem& problem, const Choice& choice) {
+  const Priced plan = price(problem, choice);
+  const Need need{.host = memory_of_hosts(plan.rows->lowered, plan.rows->costs, plan.placement,
+                                          problem.cluster),
+                  .host_limit = problem.cluster.host_memory};
+  return need.host_shortage();
+}
+
 PlanOrLack plan_or_lack(const Problem& problem, const Choice& choice) {
-  const OffloadingStages stages(problem, choice);
-  if (auto fits_hosts = stages.fastest(/*hosts_limited=*/true))
-    return {.plan = fitting(problem, *std::move(fits_hosts)), .lack = {}, .lacking_plan = {}};
+  if (const auto fits = with_stage_uses(problem, choice, {.offload = true})) {
+    if (!fits->recomputed.offloads()) return {};  // the search has found it
+    return {.plan = fitting(problem, *fits), .lack = {}};
+  }
   if (!problem.cluster.host_memory) return {};
-  const std::optional<Choice> fits_devices = stages.fastest(/*hosts_limited=*/false);
-  if (!fits_devices) return {};
-  return {
-      .plan = {}, .lack = stages.lack_of(*fits_devices), .lacking_plan = name_of(*fits_devices)};
+  const auto fits_devices = with_stage_uses(problem, choice, {.offload = true, .limited = false});
+  if (!fits_devices || !fits_devices->recomputed.offloads()) return {};
+  const std::optional<Shortage> lack = lack_on_hosts(problem, *fits_devices);
+  if (!lack) return {};
+  return {.plan = {}, .lack = HostLack{*lack, name_of(*fits_devices)}};
 }
 
 }  // namespace
 
-Offloading offloading_plans(const Problem& problem, const SearchOptions& options,
-                            const SearchFunction& search) {
+void add_offloading_plans(const Problem& problem, const SearchOptions& options,
+                          const SearchFunction& search, Pool& pool) {
   const bool linked = std::ranges::any_of(problem.device_of_rank, [&](DeviceId device) {
     return problem.cluster.kind(device).host_link.has_value();
   });
@@ -241,29 +61,21 @@ Offloading offloading_plans(const Problem& problem, const SearchOptions& options
   SearchOptions quiet = options;
   quiet.progress = {}, quiet.after_step = {}, quiet.times = {}, quiet.certificate = false;
   Answer without_limits = search(roomy, quiet);
-  Offloading found{.claim = std::move(without_limits)};
-  if (std::optional<Bound>& bound = found.claim.bound)
-    bound->memory_limit = problem.memory_limit, bound->recompute = problem.recompute;
-  for (Covered& covered : found.claim.covered) covered.offload = true;
-  std::vector<Priced> whole = std::move(without_limits.plans);  // microbatches
-  std::erase_if(whole, [](const Priced& plan) { return plan.spec.slices > 1; });
-  std::vector<PlanOrLack> all(whole.size());
-  parallel_for(whole.size(), options.threads,
-               [&](std::size_t i) { all[i] = plan_or_lack(problem, whole[i]); });
-  for (PlanOrLack& of : all) {
-    if (of.lack && (!found.lack || of.lack->lacking() < found.lack->lacking()))
-      found.lack = of.lack, found.lacking_plan = std::move(of.lacking_plan);
-    if (of.plan) found.plans.push_back(*std::move(of.plan));
+  std::vector<PlanOrLack> all(without_limits.plans.size());
+  parallel_for(all.size(), options.threads,
+               [&](std::size_t i) { all[i] = plan_or_lack(problem, without_limits.plans[i]); });
+  std::vector<Priced> plans;
+  for (PlanOrLack& of_plan : all) {
+    if (of_plan.lack) pool.note_host_lack(*std::move(of_plan.lack));
+    if (of_plan.plan) plans.push_back(*std::move(of_plan.plan));
   }
-  if (!found.plans.empty()) found.lack.reset();
-  std::ranges::stable_sort(found.plans, {}, &Priced::estimate);
-  return found;
-}
-
-void add_offloading_plans(Offloading offloading, Pool& pool) {
-  if (offloading.plans.empty()) return;
-  pool.add(std::move(offloading.plans));
-  pool.claim(std::move(offloading.claim));
+  if (plans.empty()) return;
+  pool.add(std::move(plans));
+  Claim claim = std::move(without_limits);
+  if (std::optional<Bound>& bound = claim.bound)
+    bound->memory_limit = problem.memory_limit, bound->recompute = problem.recompute;
+  for (Covered& covered : claim.covered) covered.offload = true;
+  pool.claim(std::move(claim));
 }
 
 }  // namespace pfeife

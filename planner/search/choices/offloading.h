@@ -7,30 +7,15 @@
 // again.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "planner/ir/result/need.h"
 #include "planner/search/pool/pool.h"
 #include "planner/search/problem.h"
 
 namespace pfeife {
 
-struct Offloading {
-  Claim claim;                ///< what no plan that offloads is below, nor any other
-  std::vector<Priced> plans;  ///< that fit devices and hosts, the fastest first
-  /// Where there are none: what a host lacks for the plan that fits the devices and lacks least,
-  /// and the plan's name.
-  std::optional<Shortage> lack;
-  std::string lacking_plan;
-};
-
-/// Errors: ConfigError where no device has a host_link.
-Offloading offloading_plans(const Problem& problem, const SearchOptions& options,
-                            const SearchFunction& search);
-
-/// Adds the plans, if there are any, to a pool, which then claims what they do.
-void add_offloading_plans(Offloading offloading, Pool& pool);
+/// Adds the plans that fit devices and hosts to the pool. If there are any, the pool then claims
+/// what no plan that offloads is below, nor any other; else it notes what a host lacks for the plan
+/// that fits the devices and lacks least. Errors: ConfigError where no device has a host_link.
+void add_offloading_plans(const Problem& problem, const SearchOptions& options,
+                          const SearchFunction& search, Pool& pool);
 
 }  // namespace pfeife

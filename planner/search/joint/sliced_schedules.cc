@@ -13,6 +13,7 @@
 #include "planner/search/pool/pool.h"
 #include "planner/search/price/lack.h"
 #include "planner/search/price/price.h"
+#include "planner/search/price/stage_uses.h"
 
 namespace pfeife {
 namespace {
@@ -73,9 +74,10 @@ class SlicedPlans {
       if (partition.stages() != spec.stages() || !tried.insert(partition).second) continue;
       const Choice choice = with_order({.spec = spec,
                                         .partition = partition,
-                                        .placement = placement_for(spec, problem_.device_of_rank)});
+                                        .placement = placement_for(spec, problem_.device_of_rank),
+                                        .recomputed = all_or_nothing(spec)});
       ++candidates;
-      if (auto plan = fitting(problem_, choice))
+      if (auto plan = fitting_with_uses(choice))
         plans.push_back(*std::move(plan));
       else
         note_closest(lack_of(problem_, price(problem_, choice)), lack);
@@ -97,18 +99,38 @@ class SlicedPlans {
   std::size_t candidates = 0;
 
  private:
+  /// What is computed again of every plan.
+  Recomputed all_or_nothing(const ScheduleSpec& spec) const {
+    if (problem_.recompute != Recompute::Full) return {};
+    return {.stages = std::vector<bool>(spec.stages(), true)};
+  }
+  /// The choice if it fits, else with stages that compute again what they save, and an order for
+  /// that if its family builds one.
+  std::optional<Priced> fitting_with_uses(const Choice& choice) const {
+    auto plan = fitting(problem_, choice);
+    if (plan || !is_chosen(problem_.recompute)) return plan;
+    const auto uses = with_stage_uses(problem_, choice, {.offload = false});
+    if (!uses) return std::nullopt;
+    plan = fitting(problem_, *uses);
+    if (!is_built(choice.spec)) return plan;
+    auto ordered = fitting(problem_, with_order(*uses));
+    return ordered && (!plan || ordered->estimate < plan->estimate) ? ordered : plan;
+  }
   /// With an order for its cuts, if its family builds one.
   Choice with_order(Choice choice) const {
     if (is_built(choice.spec)) choice.order = build_sliced_order(problem_, choice, most_);
     return choice;
   }
-  /// An order stays while the cuts move under it; then the cuts get one of their own.
+  /// Order and uses stay while the cuts move under them; then the cuts get others of their own.
   Priced with_moved_cuts(Priced plan) const {
     plan = descended(problem_, std::move(plan), most_);
-    for (std::size_t round = 1; round < kRounds && is_built(plan.spec); ++round) {
-      auto other = fitting(problem_, with_order(plan));
-      if (!other || other->estimate >= plan.estimate) break;
-      plan = descended(problem_, *std::move(other), most_);
+    const bool open = is_built(plan.spec) || is_chosen(problem_.recompute);
+    for (std::size_t round = 1; round < kRounds && open; ++round) {
+      Choice bare = plan;
+      bare.recomputed = all_or_nothing(bare.spec);
+      auto again = fitting_with_uses(with_order(std::move(bare)));
+      if (!again || again->estimate >= plan.estimate) break;
+      plan = descended(problem_, *std::move(again), most_);
     }
     return plan;
   }
@@ -143,19 +165,17 @@ Answer search_with_slices(const Problem& problem, const SearchOptions& options,
   Answer of_whole;
   if (!whole.schedules.empty()) of_whole = search(whole, settled);
   SlicedPlans plans(problem, options.effort());
-  if (problem.recompute == Recompute::None) {
-    std::vector<Partition> cuts;
-    if (problem.cuts)
-      cuts.push_back(*problem.cuts);
-    else
-      cuts = cuts_of_work(problem, sliced, options, search);
-    for (const Priced& plan : of_whole.all) cuts.push_back(plan.partition);
-    // Orders that are built go last: on the cuts of those that are written down, too.
-    std::ranges::stable_partition(sliced, std::not_fn(is_built));
-    for (const ScheduleSpec& spec : sliced) {
-      plans.plan(spec, cuts);
-      cuts.push_back(plans.found.empty() ? cuts.front() : plans.found.back().partition);
-    }
+  std::vector<Partition> cuts;
+  if (problem.cuts)
+    cuts.push_back(*problem.cuts);
+  else
+    cuts = cuts_of_work(problem, sliced, options, search);
+  for (const Priced& plan : of_whole.all) cuts.push_back(plan.partition);
+  // Orders that are built go last: on the cuts of those that are written down, too.
+  std::ranges::stable_partition(sliced, std::not_fn(is_built));
+  for (const ScheduleSpec& spec : sliced) {
+    plans.plan(spec, cuts);
+    cuts.push_back(plans.found.empty() ? cuts.front() : plans.found.back().partition);
   }
   Pool pool(std::move(of_whole), problem.memory_limit);
   pool.set_recompute(problem.recompute);

@@ -18,7 +18,7 @@ StageCosts costs_of_slices(const Problem& problem, const Choice& choice) {
   return sliced_stage_costs(stage_costs(problem.layers, choice.partition, choice.placement,
                                         problem.cluster, choice.recomputed, problem.norm),
                             choice.spec.slices, choice.spec.slice_lengths, problem.layers,
-                            choice.partition, choice.placement, problem.cluster);
+                            choice.partition, choice.placement, problem.cluster, choice.recomputed);
 }
 
 /// [rank] What the limits leave for activations, before buffers.

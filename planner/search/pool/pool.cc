@@ -62,6 +62,11 @@ void Pool::add(const std::optional<Infeasible>& lack) {
   if (answer_.plans.empty()) note_closest(lack, answer_.infeasible);
 }
 
+void Pool::note_host_lack(HostLack lack) {
+  if (!host_lack_ || lack.shortage.lacking() < host_lack_->shortage.lacking())
+    host_lack_ = std::move(lack);
+}
+
 void Pool::prove_infeasible(bool proven) {
   if (answer_.infeasible) answer_.infeasible->proven = proven;
 }

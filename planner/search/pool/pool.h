@@ -10,12 +10,19 @@
 #include <vector>
 
 #include "planner/ir/result/answer.h"
+#include "planner/ir/result/need.h"
 
 namespace pfeife {
 
 /// Joins two claims into one that holds for the plans of both: the lower bound. Claims nothing if
 /// either does.
 Claim joined(Claim claim, const Claim& other);
+
+/// What a host lacks for a plan that fits the devices, and the plan's name.
+struct HostLack {
+  Shortage shortage;
+  std::string plan;
+};
 
 class Pool {
  public:
@@ -42,6 +49,9 @@ class Pool {
   void reject(std::vector<Rejected> rejected);
   /// Some choice lacks so much memory. Kept, if it is the least of all, until there is a plan.
   void add(const std::optional<Infeasible>& lack);
+  /// Kept, if it is the least of all.
+  void note_host_lack(HostLack lack);
+  const std::optional<HostLack>& host_lack() const { return host_lack_; }
   /// It is proven that nothing fits, or no longer.
   void prove_infeasible(bool proven);
 
@@ -83,6 +93,7 @@ class Pool {
 
   Answer answer_;
   std::vector<Bytes> memory_limit_;
+  std::optional<HostLack> host_lack_;
 };
 
 }  // namespace pfeife

@@ -1,0 +1,67 @@
+#include "planner/search/choices/steps.h"
+
+#include <chrono>
+
+#include "planner/ir/basics/error.h"
+#include "planner/search/choices/leaner_orders.h"
+#include "planner/search/choices/offloading.h"
+#include "planner/search/choices/placements.h"
+
+namespace pfeife {
+namespace {
+
+void add_less_memory(const StepInputs& inputs, Pool& pool) {
+  for (const double slower : {inputs.less_memory->as_fast, kNearlyAsFast})
+    pool.add_near(leaner_orders(inputs.problem, pool.answer().all, slower, inputs.options.threads));
+}
+
+constexpr PlanningStep kSteps[] = {
+    {"plans of other cases",
+     [](const StepInputs& inputs, const Pool&) { return !inputs.handed.empty(); },
+     [](const StepInputs& inputs, Pool& pool) { pool.add(inputs.handed); }},
+    {"offload", [](const StepInputs& inputs, const Pool&) { return inputs.offload; },
+     [](const StepInputs& inputs, Pool& pool) {
+       add_offloading_plans(inputs.problem, inputs.options, inputs.search, pool);
+     }},
+    {"placements",
+     [](const StepInputs& inputs, const Pool& pool) {
+       return inputs.search_placement && !pool.answer().plans.empty();
+     },
+     [](const StepInputs& inputs, Pool& pool) {
+       pool.add(placed_plans(inputs.problem, pool.answer().plans, inputs.options, inputs.search));
+     }},
+    {"less memory",
+     [](const StepInputs& inputs, const Pool& pool) {
+       return inputs.less_memory && !pool.answer().plans.empty();
+     },
+     add_less_memory},
+};
+
+std::optional<Nanoseconds> best_estimate(const Pool& pool) {
+  const std::vector<Priced>& plans = pool.answer().plans;
+  return plans.empty() ? std::nullopt : std::optional(plans.front().estimate);
+}
+
+}  // namespace
+
+std::span<const PlanningStep> planning_steps() { return kSteps; }
+
+void take_steps(const StepInputs& inputs, Pool& pool) {
+  for (const PlanningStep& step : kSteps) {
+    if (!step.wanted(inputs, pool)) continue;
+    const std::optional<Nanoseconds> before = best_estimate(pool);
+    const auto started = std::chrono::steady_clock::now();
+    step.take(inputs, pool);
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    const std::optional<Nanoseconds> best = best_estimate(pool);
+    PFEIFE_CHECK(!before || (best && *best <= *before), "the step \"", step.name,
+                 "\" lost the best plan");
+    if (!inputs.options.after_step) continue;
+    const std::optional<Bound>& bound = pool.answer().bound;
+    inputs.options.after_step(
+        {step.name, seconds, best, bound ? std::optional(bound->time) : std::nullopt});
+  }
+}
+
+}  // namespace pfeife
