@@ -62,13 +62,14 @@ std::optional<Trace> simulated_beside(const path& plan, const DependencyGraph& g
   } catch (const ConfigError&) {
     return std::nullopt;  // not simulated, or events were left out
   }
-  std::map<std::pair<RankId, Cell>, const Event*> events;
-  for (const Event& event : read.events) events[{event.rank, event.cell}] = &event;
+  std::map<std::pair<RankId, std::string>, const Event*> events;
+  for (const Event& event : read.events) events[{event.rank, to_string(event.cell)}] = &event;
   Trace trace{.source = read.source, .ranks = graph.ranks};
   for (const Task& task : graph.tasks) {
-    const auto event = events.find({task.rank, task.cell});
+    const auto event = events.find({task.rank, to_string(task.cell)});
     if (event == events.end()) return std::nullopt;
     trace.events.push_back(*event->second);
+    trace.events.back().cell = task.cell;
     trace.events.back().waited_for.reset();
   }
   return trace;

@@ -20,7 +20,10 @@ std::string other_plan(const Plan& plan, const PlanInputs& inputs) {
                               illegal_because(layers, plan.partition, plan.recomputed.blocks);
   if (!illegal.empty()) return illegal;
   const StageCosts costs = stage_costs(layers, plan, cluster);
-  const auto wrong = validate(plan.schedule, {stage_graph(costs), plan.spec.microbatches});
+  const std::size_t slices = plan.spec.slices;
+  const auto wrong = validate(plan.schedule, {.stages = stage_graph(costs),
+                                              .microbatches = plan.spec.microbatches * slices,
+                                              .slices = slices});
   if (!wrong.empty()) return "its schedule is wrong: " + wrong.front().message;
   const auto priced = priced_plan(plan, true, layers, cluster);
   const auto* const found = std::get_if<PricedPlan>(&priced);

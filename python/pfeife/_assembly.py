@@ -47,7 +47,8 @@ class Assembly:
         )
         self._refuse_beside_offload()
         if self.pieces > 1:
-            self._refuse_beside_slices()
+            if any(stage["written"] for stage in self._planned):
+                raise ConfigError("slices of the sequence run without buffers that are written: leave them out of the model, or plan 1f1b")
             self.program.slices = Slices(self.program, plan.slice_ends, slice_lengths)
         planned = {(source, target) for source, stage in enumerate(self._planned) for _, target in stage["sends"]}
         for source, target in self.program.crossings:
@@ -83,15 +84,6 @@ class Assembly:
             )
         if offloading and self.pieces > 1:
             raise ConfigError("whole microbatches alone are offloaded, and the plan cuts them into slices: offload nothing, or plan 1f1b")
-
-    def _refuse_beside_slices(self) -> None:
-        beside = {
-            "I and W": any(action.kind in "IW" for row in self.rows for action in row),
-            "recomputation": bool(self.plan.recomputed_blocks) or any(stage["recomputed"] for stage in self._planned),
-            "buffers that are written": any(stage["written"] for stage in self._planned),
-        }
-        if wrong := [what for what, there in beside.items() if there]:
-            raise ConfigError(f"slices of the sequence run without {', '.join(wrong)}: leave that out, or plan 1f1b")
 
 
 def refusal(plan: Plan, capture: Any) -> str:

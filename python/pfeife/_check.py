@@ -211,7 +211,7 @@ KINDS = {"F", "B", "I", "W", "OFFLOAD", "RELOAD"}  # that a trace has
 
 def trace(pipe: Pipeline, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Measured:
     """Does the work of Pipeline.trace()."""
-    executor = pipe._executor
+    executor, pieces = pipe._executor, pipe._assembly.pieces
     device = torch.get_device_module(pipe.device) if pipe.device.type != "cpu" else None
 
     def mark() -> Any:
@@ -237,7 +237,7 @@ def trace(pipe: Pipeline, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mea
         return event - zero if device is None else int(zero.elapsed_time(event) * 1e6)
 
     rows = [
-        (action.text, pipe.rank, action.stage, action.microbatch, since(turn), since(began), since(ended))
+        (action.text, pipe.rank, action.stage, action.microbatch // pieces, since(turn), since(began), since(ended))
         for action, turn, began, ended in executor.measured
         if action.kind in KINDS
     ]

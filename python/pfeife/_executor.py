@@ -240,9 +240,7 @@ class Executor:
             share = torch.full_like(flight.loss, self._shares[m])
             gradients.append(self.scale(share) if self.scale else share)
         if self.slices:
-            edges, of_later = self.slices.roots(m, stage.names)
-            roots += edges
-            gradients += of_later
+            self.slices.at(m)
         if flight.saved:
             self._host.wait(flight.saved)
         if self.clock:
@@ -251,6 +249,8 @@ class Executor:
         if roots:
             with self._as_written:
                 torch.autograd.backward(roots, gradients)
+        if self.slices:
+            self.slices.drop(stage.names)
         for source in stage.returns_to:
             self._gradients[action.stage, source, m] = [
                 value.grad if isinstance(value, torch.Tensor) else None for value in flight.received[source]

@@ -495,14 +495,11 @@ def _without(found: Plan, model: Any, cluster: Any, request: Mapping[str, Any]) 
     asked = {**given, **{key: value for key, value in request.items() if key != "plan"}} if isinstance(given, Mapping) else request
     if asked is request or "schedule" in asked or "file" in asked:
         return None, ""
-    if found.slice_ends and asked.get("recompute") != "none" and (found.recomputed_blocks or any(stage["recomputed"] for stage in found.stages)):
-        return {**asked, "recompute": "none"}, "recomputation"
     families = asked.get("families", ["all"])
     if families in ("all", ["all"], "certified", ["certified"]):
         families = list(dict.fromkeys(schedule["family"] for schedule in Pricer(model, cluster, **request).schedules))
     families = [families] if isinstance(families, str) else list(families)
-    splits = any(action.kind == "I" for row in found.schedule._actions()[1] for cell in row for action in cell)
-    if found.slice_ends and not splits:
+    if found.slice_ends:
         whole = [family for family in families if family not in ("seq1f1b", "terapipe", "slimpipe")]
         return {**asked, "slices": None, "families": whole} if whole else None, "slices"
     others = [candidate for candidate in families if candidate != family]

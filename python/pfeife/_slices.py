@@ -2,7 +2,8 @@
 
 Every value of the graph either has the sequence along a dimension, which operators carry on by the rules below, or is the same
 for all slices. Attention reads keys and values of earlier slices as leaves, on which autograd adds up the gradients of later
-slices until the slice's own backward takes them.
+slices until the slice's own backward takes them. They stay until then, also where the attention is computed again; those of a
+sequence's last slice nobody reads.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import fx
-from torch.autograd.graph import get_gradient_edge
 
 from ._core import ConfigError
 
@@ -43,6 +43,28 @@ def shape_of(node: Any) -> list[Any]:
 
 def argument(node: Any, place: int, name: str, default: Any) -> Any:
     return node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
+
+
+class Leaf:
+    """A slice's key or value as later slices read it; its gradient is what they add. again: what made it is computed again in
+    backward, so that its own bytes stay and no others of its storage. Inside a reentrant checkpoint, where autograd is off, it
+    takes a gradient in any case.
+    """
+
+    def __init__(self, source: torch.Tensor, again: bool):
+        alone = again and source.untyped_storage().nbytes() > source.nbytes
+        self.tensor = (source.detach().clone() if alone else source.detach()).requires_grad_(
+            source.requires_grad or not torch.is_grad_enabled()
+        )
+        self._joined = False
+
+    def join(self, source: torch.Tensor) -> None:
+        """Adds the gradient to that of the tensor that it was made of, once: of the first that has a graph."""
+        if self._joined or not source.requires_grad or not torch.is_grad_enabled():
+            return
+        leaf = self.tensor
+        source.register_hook(lambda gradient: gradient if leaf.grad is None else gradient + leaf.grad)
+        self._joined = True
 
 
 class Slices:
@@ -80,7 +102,7 @@ class Slices:
         if self._labels not in program.inputs:
             raise ConfigError("slices: the loss must be F.cross_entropy, a mean, whose labels are an input of the model")
         self._label_input = program.inputs.index(self._labels)
-        self._kept: dict[tuple[int, str], list[tuple[Any, ...]]] = {}  # [slice] edges and leaves of keys and values
+        self._kept: dict[tuple[int, str], list[list[Leaf]]] = {}  # [slice] key and value
 
     # Where the sequence lies.
 
@@ -203,8 +225,8 @@ class Slices:
 
     # What a slice's operators do.
 
-    def of(self, node: Any, target: Any) -> Callable[..., Any]:
-        """What a stage calls in an operator's place."""
+    def of(self, node: Any, target: Any, again: bool = False) -> Callable[..., Any]:
+        """What a stage calls in an operator's place. again: it is computed again in backward."""
         name = name_of(node)
         along = self.along.get(node)
         if name == "cross_entropy_loss":
@@ -216,7 +238,7 @@ class Slices:
         if along is None:
             return target
         if name == "scaled_dot_product_attention":
-            return self._attending(node)
+            return self._attending(node, again)
         if name in VIEWS - {"flatten"}:
 
             def viewed(value: Any, shape: Sequence[Any]) -> Any:
@@ -241,18 +263,20 @@ class Slices:
     def _piece(self, value: torch.Tensor, dimension: int) -> torch.Tensor:
         return value.narrow(dimension, self._begins[self._slice], self._lengths[self._slice])
 
-    def _attending(self, node: Any) -> Callable[..., Any]:
+    def _attending(self, node: Any, again: bool) -> Callable[..., Any]:
         how = {name: node.kwargs[name] for name in ("scale", "enable_gqa") if name in node.kwargs}
 
         def attend(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> Any:
-            earlier = self._kept.setdefault((self._microbatch, node.name), [])
-            del earlier[self._slice :]
-            keys = torch.cat([*(piece[0] for piece in earlier), key], -2)
-            values = torch.cat([*(piece[1] for piece in earlier), value], -2)
+            kept = self._kept.setdefault((self._microbatch, node.name), [])
+            if len(kept) == self._slice < self.count - 1:  # the first time, and later slices read them
+                kept.append([Leaf(tensor, again) for tensor in (key, value)])
+            for piece in kept[self._slice : self._slice + 1]:
+                for leaf, tensor in zip(piece, (key, value)):
+                    leaf.join(tensor)
+            keys, values = (
+                torch.cat([*(piece[i].tensor for piece in kept[: self._slice]), own], -2) for i, own in enumerate((key, value))
+            )
             mask = torch.ones(query.shape[-2], keys.shape[-2], dtype=torch.bool, device=query.device)
-            leaves = [tensor.detach().requires_grad_(tensor.requires_grad) for tensor in (key, value)]
-            edges = [get_gradient_edge(tensor) if tensor.requires_grad else None for tensor in (key, value)]
-            earlier.append((*leaves, edges))
             return torch.nn.functional.scaled_dot_product_attention(
                 query, keys, values, attn_mask=mask.tril(keys.shape[-2] - query.shape[-2]), **how
             )
@@ -265,18 +289,11 @@ class Slices:
         """From now on, operators compute this slice, of all slices of all microbatches."""
         self._microbatch, self._slice = divmod(number, self.count)
 
-    def roots(self, number: int, names: set[str]) -> tuple[list[Any], list[torch.Tensor]]:
-        """Keys and values of a slice in the attentions of these names, and what later slices add to their gradients."""
-        microbatch, k = divmod(number, self.count)
-        edges, gradients = [], []
+    def drop(self, names: set[str]) -> None:
+        """Forgets keys and values of the slice in the attentions of these names, behind its backward."""
         for name in names:
-            if kept := self._kept.get((microbatch, name)):
-                *leaves, edges_of_leaves = kept.pop(k)
-                for leaf, edge in zip(leaves, edges_of_leaves):
-                    if edge is not None and leaf.grad is not None:
-                        edges.append(edge)
-                        gradients.append(leaf.grad)
-        return edges, gradients
+            if kept := self._kept.get((self._microbatch, name)):
+                del kept[self._slice :]
 
     def forget(self) -> None:
         self._kept.clear()

@@ -260,8 +260,10 @@ class Program:
         split: bool = False,
         blocks: Sequence[set[str]] = (),
         written: Iterable[str] = (),
+        again: bool = False,
     ) -> fx.GraphModule:
-        """A module of `nodes` that takes read(nodes), then the model's inputs that are in `gives`, and returns `gives`."""
+        """A module of `nodes` that takes read(nodes), then the model's inputs that are in `gives`, and returns `gives`.
+        again: all of it is computed again in backward."""
         graph, root = fx.Graph(), nn.Module()
         given = dict.fromkeys([*self.read(nodes), *(node for node in gives if node in self.inputs)])
         copies: dict[fx.Node, fx.Node] = {node: graph.placeholder(node.name) for node in given}
@@ -295,7 +297,7 @@ class Program:
                 block, name = inside[ending[node]], f"block{ending[node]}"
                 own = set(block)
                 used = [node for node in block if node in gives or any(user not in own for user in node.users)]
-                inner = self.assemble(block, used, device, moment, training=training, split=split)
+                inner = self.assemble(block, used, device, moment, training=training, split=split, again=True)
                 root.add_module(name, Again(inner, written, moment, [node in trained for node in used]))
                 result = graph.call_module(name, tuple(value(node) for node in self.read(block)))
                 for i, output in enumerate(used):
@@ -322,7 +324,7 @@ class Program:
                 if others and all(weight in weights for weight in others):
                     target = deferred(target, moment)
             if self.slices:
-                target = self.slices.of(node, target)
+                target = self.slices.of(node, target, again)
             elif self.means:
                 target = self.means.operator(node, target, moment)
             copies[node] = graph.call_function(target, fx.node.map_aggregate(args, value), fx.node.map_aggregate(kwargs, value))

@@ -104,6 +104,36 @@ TEST_F(TwoMicrobatches, OnlyAnIdleReceiverSeesAMessageArrive) {
   EXPECT_THAT(watched, ::testing::UnorderedElementsAre("0SEND_F0", "1SEND_B0"));
 }
 
+class TwoSlices : public TwoRanks {
+ protected:
+  TwoSlices()
+      : TwoRanks(in_slices(rows({"0F0.0 0SEND_F0.0 0F0.1 0SEND_F0.1 "
+                                 "0RECV_B0.1 0B0.1 0RECV_B0.0 0B0.0",
+                                 "1RECV_F0.0 1F0.0 1RECV_F0.1 1F0.1 "
+                                 "1B0.1 1SEND_B0.1 1B0.0 1SEND_B0.0"}))) {}
+};
+
+// A text says no number of slices: actions of a trace have the cells of the plan, which knows it.
+TEST_F(TwoSlices, AreThoseOfThePlan) {
+  const ObservedRun run =
+      observed_run(graph_, predicted_,
+                   std::vector<ObservedRank>{{"a",
+                                              0,
+                                              RankId{0},
+                                              {action("0F0.0", 0, 10), action("0F0.1", 10, 20),
+                                               action("0B0.1", 54, 64), action("0B0.0", 64, 74)}},
+                                             {"a",
+                                              0,
+                                              RankId{1},
+                                              {action("1F0.0", 14, 24), action("1F0.1", 24, 34),
+                                               action("1B0.1", 34, 44), action("1B0.0", 44, 54)}}});
+  ASSERT_EQ(run.steps.size(), 1U);
+  EXPECT_EQ(event(run.steps[0], "1F0.1").start, ns{24});
+  for (const Event& event : run.steps[0].events)
+    for_each_action(event.cell,
+                    [](const Action& action) { EXPECT_EQ(action.microbatch->slices, 2); });
+}
+
 TEST_F(TwoRanks, EachOccurrenceIsAStep) {
   const ObservedRun run =
       observed_run(graph_, predicted_,

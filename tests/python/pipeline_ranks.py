@@ -6,6 +6,7 @@ Here stands how far each family is from the plain module; what else a pipeline d
 """
 
 import datetime
+import hashlib
 import io
 import json
 import os
@@ -72,6 +73,33 @@ def schedule_of(family, ranks, microbatches):
         return placed(ranks, microbatches)
     stages = 2 if family in ("looped", "interleaved_1f1b", "looped_bfs", "zb1p", "zb_greedy") else None
     return pfeife.schedule(family, ranks=ranks, microbatches=microbatches, stages_per_rank=stages)
+
+
+def edited(plan, folder, rows, **values):
+    """The plan with other rows, and other values in its plan.yaml."""
+    plan.save(folder)
+    said = (folder / "plan.yaml").read_text()
+    digest = hashlib.sha256((folder / "schedule.csv").read_bytes()).hexdigest()
+    assert digest in said
+    text = "".join(",".join(row) + "\n" for row in rows)
+    (folder / "schedule.csv").write_text(text)
+    said = said.replace(digest, hashlib.sha256(text.encode()).hexdigest())
+    for key, value in values.items():
+        said = re.sub(f"^{key}: .*\n", "", said, flags=re.MULTILINE)
+        said = re.sub("^predicted:", f"{key}: {json.dumps(value)}\npredicted:", said, flags=re.MULTILINE)
+    (folder / "plan.yaml").write_text(said)
+    return pfeife.load_plan(folder)
+
+
+def sliced(plan, folder, recompute):
+    """Of a plan with slices one that computes stages or blocks again."""
+    values = {"recompute": [True] * len(plan.stages)}
+    if recompute == "blocks":  # of each stage but the last all layers but the first
+        values = {"recompute_blocks": [{"layers": [a + 2, b]} for a, b in zip([-1, *plan.cuts], plan.cuts)]}
+    found = edited(plan, folder, plan.schedule.cells, **values)
+    assert bool(found.recomputed_blocks) == (recompute == "blocks")
+    assert all(stage["recomputed"] == (recompute == "full") for stage in found.stages)
+    return found
 
 
 def planned(capture, family, ranks, microbatches, memory=CLUSTER["memory"], **more):
@@ -187,7 +215,9 @@ class Context:
         ranks = ranks or self.ranks
         key = model, family, dtype, ranks, *how.items()
         if key not in self.plans:
-            self.plans[key] = planned(self.capture(model, dtype), family, ranks, 2 * ranks, **how)
+            again = how.pop("recompute", None) if "slices" in how else None
+            plan = planned(self.capture(model, dtype), family, ranks, 2 * ranks, **how)
+            self.plans[key] = sliced(plan, self.folder / f"plan{len(self.plans)}", again) if again else plan
         return self.plans[key]
 
     def scaler(self):
@@ -217,9 +247,12 @@ def cases(ranks):
         for kind in ("full", "blocks"):
             for model in ("dropout_gpt", "batch_norm"):
                 found[f"{model}-{family}-{kind}"] = model, dict(family=family, recompute=kind)
-    for family, slices in (("seq1f1b", 2), ("seq1f1b", 4), ("slimpipe", 2), ("slimpipe", 4), ("terapipe", 2), ("terapipe", 4)):
-        if ranks == 2 or slices == 4:
-            found[f"tied_gpt-{family}-{slices}"] = "tied_gpt", dict(family=family, slices=slices)
+    for family in ("seq1f1b", "slimpipe", "terapipe", "zb_greedy", "zbv_greedy"):
+        for slices in (2, 4) if ranks == 2 else (4,):
+            how = dict(family=family, slices=slices)
+            found[f"tied_gpt-{family}-{slices}"] = "tied_gpt", how
+            for again in ("full", "blocks") if slices == 4 else ():
+                found[f"tied_gpt-{family}-{slices}-{again}"] = "tied_gpt", {**how, "recompute": again}
     return {**found, **{work.__name__: (work, {}) for work in ALSO[ranks]}}
 
 

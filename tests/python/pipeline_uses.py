@@ -851,7 +851,6 @@ def slices_of_other_lengths(context):
     for what, call in (
         ("without compile", lambda: Pipeline(capture.of(made("tied_gpt")), plan, compile=True)),
         ("lengths of 1 and more", lambda: Pipeline(capture.of(made("tied_gpt")), plan, slice_lengths=[6])),
-        ("whole microbatches alone", lambda: Pipeline(capture.of(made("tied_gpt")), plan).trace(*batches[0])),
     ):
         try:
             call()
@@ -861,9 +860,28 @@ def slices_of_other_lengths(context):
     return found
 
 
+def traced_slices(context):
+    """A trace has every slice's actions, of its microbatch, with times; compare() takes it. check() agrees."""
+    plan = context.plan("tied_gpt", "zb_greedy", slices=2)
+    module, batch = made("tied_gpt"), batch_of("tied_gpt", 8, 0)
+    capture = context.captures["tied_gpt"].of(module)
+    capture.whole = module
+    pipe = Pipeline(capture, plan, seed=SEED)
+    pipe.step(*batch)
+    measured = pipe.trace(*batch)
+    events, simulated = (trace.events[trace.events.kind == "compute"] for trace in (measured, plan.simulate()))
+    found = {"gradients": max(pipe.check(*batch).gradients.values())}
+    found["actions"] = 0.0 if sorted(events.action) == sorted(simulated.action) and (events.end > events.start).all() else 1.0
+    wanted = dict(zip(simulated.action, simulated.microbatch))
+    found["microbatches"] = 0.0 if all(wanted[event.action] == event.microbatch for event in events) else 1.0
+    found["compared"] = 0.0 if "longer than simulated" in plan.compare(measured).why else 1.0
+    capture.whole = None
+    return found
+
+
 ALSO = {
     2: (accumulation, another_plan, meta_device, autocast, precision, loss_weight, another_batch, later_batches, checked, slower, runtime, except_last, on_torch, compiled,
-        slices_of_other_lengths)
+        slices_of_other_lengths, traced_slices)
     + ((from_a_module, means_over_labels, checked_with_checkpoints, changed_module, outputs, forward_only) if hasattr(pfeife, "capture") else ()),
     4: (replicas, sharded, refused, forward_only, dies),
 }

@@ -6,7 +6,6 @@ As a program, test_offload.py RANKS FOLDER: the ranks, whose findings are in FOL
 import contextlib
 import csv
 import datetime
-import hashlib
 import json
 import os
 import re
@@ -24,7 +23,7 @@ import pipeline_ranks  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from pfeife import _host  # noqa: E402
 from pfeife._pipeline import Pipeline  # noqa: E402
-from pipeline_ranks import SEED, Context, batch_of, made, plain, trained  # noqa: E402
+from pipeline_ranks import SEED, Context, batch_of, edited, made, plain, trained  # noqa: E402
 from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 
 TABLE = Path(__file__).resolve().parents[1] / "data" / "offload" / "unit_cases.csv"
@@ -43,17 +42,8 @@ def with_copies(row, stages):
 def offloading(context, folder, model, shares, rows=None, **how):
     """A plan of that family in which each stage offloads its share."""
     plan = context.plan(model, **how)
-    plan.save(folder)
     rows = rows or [with_copies(row, [i for i, share in enumerate(shares) if share]) for row in plan.schedule.cells]
-    text = "".join(",".join(row) + "\n" for row in rows)
-    said = (folder / "plan.yaml").read_text()
-    digest = hashlib.sha256((folder / "schedule.csv").read_bytes()).hexdigest()
-    assert digest in said
-    (folder / "schedule.csv").write_text(text)
-    said = said.replace(digest, hashlib.sha256(text.encode()).hexdigest())
-    said = re.sub("^predicted:", f"offload: {list(shares)}\npredicted:", said, flags=re.MULTILINE)
-    (folder / "plan.yaml").write_text(said)
-    loaded = pfeife.load_plan(folder)
+    loaded = edited(plan, folder, rows, offload=list(shares))
     assert [stage["offload"] for stage in loaded.stages] == list(shares)
     return loaded
 

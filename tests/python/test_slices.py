@@ -1,4 +1,7 @@
-"""What cannot be computed slice by slice is refused, with the operator that is in the way."""
+"""What cannot be computed slice by slice is refused, with the operator that is in the way; what slices keep and how their gradients
+come together, in one process. How families train with slices stands in pipeline_ranks.py."""
+
+import functools
 
 import pytest
 
@@ -6,11 +9,17 @@ torch = pytest.importorskip("torch", reason="torch is not installed: pipelines a
 
 import torch.nn.functional as F  # noqa: E402
 from pfeife import ConfigError  # noqa: E402
-from pfeife._slices import Slices  # noqa: E402
-from pfeife._stages import Program  # noqa: E402
-from pipeline_models import tokens  # noqa: E402
-from pipeline_ranks import Captured  # noqa: E402
+from pfeife._executor import Executor  # noqa: E402
+from pfeife._operators import Moment  # noqa: E402
+from pfeife._schedule import Action  # noqa: E402
+from pfeife._slices import Leaf, Slices  # noqa: E402
+from pfeife._stages import Program, Stage  # noqa: E402
+from pipeline_models import TinyGPT, tokens  # noqa: E402
+from pipeline_ranks import Captured, difference  # noqa: E402
 from torch import nn  # noqa: E402
+from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+from torch.utils._pytree import tree_leaves  # noqa: E402
 
 
 class Middle(nn.Module):
@@ -77,3 +86,148 @@ def test_labels_of_the_next_position_and_other_losses_are_refused():
 def test_lengths_that_do_not_fit_are_refused(lengths):
     with pytest.raises(ConfigError, match="2 lengths of 1 and more that add up to 6"):
         sliced(Middle(lambda self, h: h), lengths)
+
+
+class Alone:
+    """Messages of a pipeline whose stages are all on one rank."""
+
+    device = torch.device("cpu")
+
+    def finish(self):
+        pass
+
+
+LENGTHS = [2, 1, 3]
+
+
+def executed(capture, again="none", splits=False, watch=lambda action, run: run()):
+    """[name] Gradients of a step of two microbatches in slices, through three stages of one process, cut behind residual sums.
+    again: "full", "blocks" (two pieces of each stage, whatever the cuts go through) or "none". watch: is told each action, and runs it.
+    """
+    batch = tokens(8, torch.Generator().manual_seed(3))
+    module = capture.module
+    nodes = [node.name for node in capture.program.graph.nodes if node.op == "call_function"]
+    sums = [i for i, name in enumerate(nodes) if name.startswith("add")]
+    begin, end = sums[len(sums) // 5] + 1, sums[2 * len(sums) // 3] + 1
+    parts = [nodes[:begin], nodes[begin:end], nodes[end:]]
+    facts = dict(recomputed=again == "full", written=[], offload=0.0)
+    planned = [dict(nodes=part, gradients_from=list(range(s + 1, 3)), **facts) for s, part in enumerate(parts)]
+    program = Program(capture, capture.parameters, capture.buffers, planned)
+    program.slices = Slices(program, [1 / 3, 1 / 2, 1], LENGTHS)
+    moment = Moment(0, Alone.device)
+    blocks = [set(part[i * len(part) // 3 :][: len(part) // 3]) for part in parts for i in (0, 1)] if again == "blocks" else []
+    stages = {s: Stage(program, s, planned[s], blocks, Alone.device, moment, split=splits) for s in range(3)}
+    executor = Executor(stages, [0, 0, 0], 0, Alone(), moment)
+    executor.slices = program.slices
+    count = len(LENGTHS)
+    row = [("F", s, m * count + k) for m in (0, 1) for k in range(count) for s in range(3)]
+    row += [("I" if splits else "B", s, m * count + k) for m in (0, 1) for k in reversed(range(count)) for s in (2, 1, 0)]
+    row += [("W", s, number) for s in range(3) for number in range(2 * count)] if splits else []
+    row = [Action(kind, s, number, s, f"{s}{kind}{number // count}.{number % count}") for kind, s, number in row]
+    executor._do = {kind: lambda action, do=do: watch(action, lambda: do(action)) for kind, do in executor._do.items()}
+    module.zero_grad()
+    executor.run(row, [[value[:4] for value in batch], [value[4:] for value in batch]], [0.5, 0.5], True, {})
+    assert not program.slices._kept
+    gradients = {name: parameter.grad for name, parameter in module.named_parameters()}
+    module.zero_grad()
+    return gradients, batch
+
+
+def far_from_plain(capture, *how):
+    module = capture.module
+    gradients, batch = executed(capture, *how)
+    for i in (0, 4):
+        (module(*(value[i : i + 4] for value in batch)) * 0.5).backward()
+    return max(difference(gradients[name], parameter.grad) for name, parameter in module.named_parameters())
+
+
+class Reread(nn.Module):
+    """Keys that are values and queries, too, and read by two attentions, of which the second one's go past the cuts; a frozen layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(11, 8), nn.Linear(8, 11)
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(3))
+        self.layers[1].requires_grad_(False)
+
+    def forward(self, ids, labels):
+        h = self.embedding(ids)
+        q = self.layers[0](h).unflatten(2, (2, 4)).transpose(1, 2)
+        for layer in self.layers:
+            h = h + F.scaled_dot_product_attention(q, q, q, is_causal=True).transpose(1, 2).flatten(2)
+            h = h + torch.tanh(layer(h))
+            own = layer(h).unflatten(2, (2, 4)).transpose(1, 2)
+            h = h + F.scaled_dot_product_attention(own, q, own, is_causal=True).transpose(1, 2).flatten(2)
+        return F.cross_entropy(self.head(h).flatten(0, 1), labels.flatten())
+
+
+MODULES = {"gpt": TinyGPT, "reread": Reread}
+
+
+@functools.cache
+def captured(name, frozen=False):
+    torch.manual_seed(5)
+    module = MODULES[name]().double()
+    if frozen:
+        module.embedding.requires_grad_(False)
+        for parameter in module.blocks[0].parameters():
+            parameter.requires_grad_(False)
+    return Captured(module, tokens(4, torch.Generator()))
+
+
+@pytest.mark.parametrize("splits", [False, True])
+@pytest.mark.parametrize("again", ["none", "full", "blocks"])
+@pytest.mark.parametrize("name, frozen", [("gpt", False), ("gpt", True), ("reread", False)])
+def test_gradients_of_slices_are_those_of_whole_sequences(name, frozen, again, splits):
+    assert far_from_plain(captured(name, frozen), again, splits) < 1e-12
+
+
+@pytest.mark.parametrize("splits", [False, True])
+@pytest.mark.parametrize("again", ["none", "full", "blocks"])
+def test_without_what_later_slices_add_gradients_differ(monkeypatch, again, splits):
+    monkeypatch.setattr(Leaf, "join", lambda self, source: None)
+    assert far_from_plain(captured("gpt"), again, splits) > 1e-3
+
+
+class Alive(TorchDispatchMode):
+    """The storages that operators make while it holds."""
+
+    def __init__(self):
+        super().__init__()
+        self._made = {}
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        results = function(*args, **(kwargs or {}))
+        for tensor in tree_leaves(results):
+            if isinstance(tensor, torch.Tensor):
+                storage = tensor.untyped_storage()
+                self._made[storage._cdata] = StorageWeakRef(storage), storage.nbytes()
+        return results
+
+    def bytes(self):
+        """Of those that are still there."""
+        return sum(size for storage, size in self._made.values() if not storage.expired())
+
+
+# The stage in the middle has two attentions of width 8, and 4 samples in fp64: a token is 4 * 8 * 8 bytes wide. What goes to the
+# next stage is one such value, keys and values of both attentions are four, which the last slice has for nobody. What it received
+# was there before.
+@pytest.mark.parametrize("splits", [False, True])
+def test_a_stage_that_is_computed_again_keeps_keys_and_values(splits):
+    grown = {}
+    for again in ("none", "full"):
+        alive = Alive()
+
+        def watch(action, run, alive=alive, again=again):
+            before = alive.bytes()
+            run()
+            grown[again, action.text] = alive.bytes() - before
+
+        with alive:
+            executed(captured("gpt"), again, splits, watch)
+    token = 4 * 8 * 8
+    for m in (0, 1):
+        for k, length in enumerate(LENGTHS):
+            if m or k:  # the first sees weights, too
+                assert grown["full", f"1F{m}.{k}"] == (5 if k < len(LENGTHS) - 1 else 1) * token * length
+                assert grown["none", f"1F{m}.{k}"] > 25 * token * length

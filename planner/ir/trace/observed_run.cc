@@ -116,17 +116,18 @@ class Assembly {
   }
 
   void find_tasks(const ObservedRank& rank) {
-    std::map<Cell, std::size_t> tasks;
+    std::map<std::string, std::size_t> tasks;  // by text: a cell alone knows no number of slices
     for (std::size_t t = 0; t < graph_.size(); ++t)
-      if (graph_.tasks[t].rank == rank.rank) tasks[graph_.tasks[t].cell] = t;
+      if (graph_.tasks[t].rank == rank.rank) tasks[to_string(graph_.tasks[t].cell)] = t;
     for (ObservedAction action : rank.actions) {
       auto* single = std::get_if<Action>(&action.cell);
       if (single != nullptr && single->stage.value < 0) {
         if (single->op == Op::OptimizerStep) continue;  // see place_optimizers()
         single->stage = only_stage(rank.rank);
       }
-      const auto task = tasks.find(action.cell);
+      const auto task = tasks.find(to_string(action.cell));
       if (task != tasks.end()) {
+        action.cell = graph_.tasks[task->second].cell;
         seen_[task->second].push_back(action);
       } else if (single == nullptr || is_compute(single->op)) {
         refuse(rank.rank, "ran " + to_string(action.cell) +
