@@ -149,13 +149,20 @@ LayersKey layers_key(const MeshRun& run, const Network& network) {
           group_shape(experts, {Axis::Data}, in_host).per_host};
 }
 
+/// Whether layer `l` is the attention of a transformer layer.
+bool attends(const MeshRun& run, std::size_t l) {
+  const auto layer = static_cast<std::int64_t>((l - 1) / kPiecesOfLayer);
+  return (l - 1) % kPiecesOfLayer == 1 &&
+         layer_kind(run.architecture, layer).mixer == MixerKind::Attention;
+}
+
 /// A microbatch on layer `l`, what is recomputed included.
 Nanoseconds work_of_layer(const MeshRun& run, const MeshLayers& pieces, std::size_t l) {
   const LayerTimes& times = pieces.layers.layers[l].times.front();
   const bool transformer = l > 0 && l + 1 < pieces.layers.size();
   const bool again =
       transformer && (run.recomputation == Recompute::Full ||
-                      (run.recomputation == Recompute::Attention && (l - 1) % kPiecesOfLayer == 1));
+                      (run.recomputation == Recompute::Attention && attends(run, l)));
   return times.forward * (again ? 2 : 1) + times.backward_input + times.backward_weight;
 }
 

@@ -6,7 +6,9 @@
 // pfeife::all_reduce_gradient (its value passes), pfeife::all_gather and pfeife::reduce_scatter
 // (each the other's gradient), pfeife::all_to_all; the argument `axis` names the mesh axis ("tp",
 // "cp", "ep"). Not modelled: the two numbers a token that the ranks of a divided vocabulary
-// exchange for the loss; experts with more tokens than others.
+// exchange for the loss, and the number that they exchange for a norm of all their heads together;
+// experts with more tokens than others. A rotation passes over whole heads, also where it turns a
+// part of each (partial_rotary_factor).
 #pragma once
 
 #include <vector>
@@ -41,8 +43,8 @@ struct RankGraph {
   std::vector<NodeId> linear;
 };
 
-/// Nodes are in modules "embedding", "layers.3.before", "layers.3.attention", "layers.3.after",
-/// "head". The mesh must divide the architecture: check_mesh(). Linear in the layers.
+/// Nodes are in modules "embedding", "layers.3.before", "layers.3.attention" (or "layers.3.mamba",
+/// "layers.3.feed_forward"), "layers.3.after", "head". The mesh must divide the architecture: check_mesh(). Linear in the layers.
 RankGraph rank_graph(const Architecture& of, const Mesh& mesh, const RankGraphOptions& options);
 
 /// A collective node's axis: "tp", "cp" or "ep"; "" = the node is no collective.
