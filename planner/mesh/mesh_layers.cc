@@ -13,6 +13,7 @@
 #include "planner/ir/model/arguments.h"
 #include "planner/mesh/cast_products.h"
 #include "planner/mesh/rank_graph.h"
+#include "planner/mesh/recomputed_modules.h"
 #include "planner/mesh/repeat_layer.h"
 #include "planner/mesh/sharded_parameters.h"
 
@@ -337,10 +338,11 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
   profile.parameters = updates_with_masters(rank.graph, network.device, run.optimizer);
   const std::set<std::string> weights = cast_weights(rank.graph, formats);
   add_weight_casts(profile, rank.graph, weights, run, network.device);
-  keep_casts(profile, rank.graph, formats, run);
-  const std::vector<LayerCollectives> collectives =
-      add_collectives(profile, rank.graph, run, network);
+  const std::vector<ModuleNodes> again = chosen_modules(rank, run);
+  keep_casts(profile, rank.graph, formats, run, discarded_values(rank.graph, again));
+  std::vector<LayerCollectives> collectives = add_collectives(profile, rank.graph, run, network);
   if (run.sequence_parallel) keep_parts(profile, rank.graph);
+  recompute_modules(profile, collectives, facts.at(Precision::Fp32), again);
   std::vector<bool> ends(rank.graph.nodes.size(), false);
   for (const Piece& piece : rank.pieces) ends[piece.last.index()] = true;
   ends.back() = false;  // the last layer ends by itself

@@ -35,6 +35,14 @@ class RankGraphWriter {
   void end_piece(PieceKind kind, std::int64_t layer) {
     made_.pieces.push_back({kind, layer, writer_.last()});
   }
+  /// What `write` writes is a module.
+  template <class Write>
+  auto module(Module module, const Write& write) {
+    const NodeId first{writer_.last().value + 1};
+    const auto result = write();
+    made_.modules.push_back({module, first, writer_.last()});
+    return result;
+  }
   Sizes tokens(std::int64_t width) const { return {part_, batch_, width}; }  // between blocks
   Sizes full(std::int64_t width) const { return {sequence_, batch_, width}; }
 
@@ -120,7 +128,7 @@ class RankGraphWriter {
     const std::string path = "layers." + std::to_string(layer);
     const bool attends = kind.mixer == MixerKind::Attention;
     writer_.enter(path + ".before");
-    const ValueId first = norm("norm", x);
+    const ValueId first = module(Module::Norm, [&] { return norm("norm", x); });
     if (kind.mixer == MixerKind::None) {
       end_piece(PieceKind::BeforeAttention, layer);
       writer_.enter(path + ".feed_forward");
@@ -138,8 +146,10 @@ class RankGraphWriter {
           of_.latent ? project_latent(normed, *of_.latent) : project(normed, kind.rotary);
       end_piece(PieceKind::BeforeAttention, layer);
       writer_.enter(path + ".attention");
-      mixed = of_.attention == AttentionKind::Plain ? plain_attention(projected)
-                                                    : fused_attention(projected, kind);
+      mixed = module(Module::CoreAttention, [&] {
+        return of_.attention == AttentionKind::Plain ? plain_attention(projected)
+                                                     : fused_attention(projected, kind);
+      });
     } else {
       const ValueId in = linear("in", normed, mamba_inward(), false);
       end_piece(PieceKind::BeforeAttention, layer);
@@ -151,14 +161,17 @@ class RankGraphWriter {
     writer_.enter(path + ".after");
     const ValueId y = linear("projection", mixed, of_.hidden, attends && of_.bias.attention_output);
     x = add("residual", dropout("dropout", leave_rows(y)), x);
-    if (kind.feed_forward != FeedForwardKind::None)
-      x = add("residual_2", dropout("dropout_2", feed_forward(kind, norm("norm", x))), x);
+    if (kind.feed_forward != FeedForwardKind::None) {
+      const ValueId second = module(Module::Norm, [&] { return norm("norm", x); });
+      x = add("residual_2", dropout("dropout_2", feed_forward(kind, second)), x);
+    }
     end_piece(PieceKind::AfterAttention, layer);
     return x;
   }
   ValueId feed_forward(const LayerKind& kind, ValueId normed) {
-    return kind.feed_forward == FeedForwardKind::Dense ? feed_forward(normed, dense_width(of_))
-                                                       : experts(normed);
+    if (kind.feed_forward == FeedForwardKind::Experts)
+      return module(Module::Experts, [&] { return experts(normed); });
+    return module(Module::FeedForward, [&] { return feed_forward(normed, dense_width(of_)); });
   }
 
   // ---- Mamba-2 ----
@@ -238,19 +251,24 @@ class RankGraphWriter {
   /// Queries, keys and values from compressed ones, which every rank of tp makes for itself. Of a
   /// head's query and key a part is rotated; that part of the key is one for all heads.
   Projected project_latent(ValueId normed, const LatentAttention& to) {
+    const std::int64_t turned = to.rotary_size;
+    const ValueId query = linear("query_down", normed, to.query_rank, false);
+    const std::vector<ValueId> down = split(
+        linear("down", normed, to.key_value_rank + turned, false), {to.key_value_rank, turned});
+    return module(Module::LatentUp, [&] { return project_up(query, down[0], down[1], to); });
+  }
+  Projected project_up(ValueId query, ValueId down, ValueId shared, const LatentAttention& to) {
     const std::int64_t size = of_.head_size, turned = to.rotary_size;
-    const ValueId query = norm("query_norm", linear("query_down", normed, to.query_rank, false));
+    query = norm("query_norm", query);
     const Sizes by_head = {sequence_, batch_, heads_, size + turned};
     Projected projected;
     projected.query = rotate(
         "query", dense_view(linear("query_up", query, heads_ * (size + turned), false), by_head));
-    const std::vector<ValueId> down = split(
-        linear("down", normed, to.key_value_rank + turned, false), {to.key_value_rank, turned});
     const ValueId both =
-        dense_view(linear("up", norm("norm_2", down[0]), heads_ * (size + to.value_size), false),
+        dense_view(linear("up", norm("norm_2", down), heads_ * (size + to.value_size), false),
                    {sequence_, batch_, heads_, size + to.value_size});
     const std::vector<ValueId> up = split(both, {size, to.value_size});
-    const ValueId shared = rotate("key", down[1]);
+    shared = rotate("key", shared);
     const ValueId every = writer_.view(shared, "aten::expand", {sequence_, batch_, heads_, turned},
                                        {batch_ * turned, turned, 0, 1});
     projected.key = writer_.call(
@@ -400,7 +418,8 @@ class RankGraphWriter {
       return result;
     };
     ValueId y = grouped("up", sent, of_.hidden, width_inward(of_.feed_forward));
-    y = grouped("down", activate("", y), inner, of_.hidden);
+    y = module(Module::ExpertActivation, [&] { return activate("", y); });
+    y = grouped("down", y, inner, of_.hidden);
     if (ep_ > 1) y = collective("all_to_all", y, "ep", {copies, of_.hidden});
     const ValueId scale = writer_.view(best[0], "aten::view", {copies, 1}, {1, 1});
     y = writer_.call("weighted", "aten::mul", {{"self", y}, {"other", scale}},
@@ -411,7 +430,9 @@ class RankGraphWriter {
     y = writer_.call("combine", "aten::sum", {{"self", apart}, {"dim", Sizes{2}}},
                      full(of_.hidden));
     if (of_.shared_experts > 0)
-      y = add("with_shared", y, inner_feed_forward(x, shared_width(of_), "shared_"));
+      y = add("with_shared", y, module(Module::SharedExperts, [&] {
+                return inner_feed_forward(x, shared_width(of_), "shared_");
+              }));
     return leave_rows(y);
   }
   ValueId router(ValueId x) {

@@ -16,6 +16,7 @@
 #include "planner/ir/machine/mesh.h"
 #include "planner/ir/model/architecture.h"
 #include "planner/ir/model/graph.h"
+#include "planner/ir/model/recompute.h"
 
 namespace pfeife {
 
@@ -35,12 +36,19 @@ struct Piece {
   NodeId last;
 };
 
+/// Nodes [first, last] of a module of a layer.
+struct ModuleNodes {
+  Module module;
+  NodeId first, last;
+};
+
 struct RankGraph {
   Graph graph;
   std::vector<Piece> pieces;
   /// Products of linear layers and of experts, which may run in a format: not those of the head and
   /// of routers. In order.
   std::vector<NodeId> linear;
+  std::vector<ModuleNodes> modules;  ///< by their last nodes; one may be within a later one
 };
 
 /// Nodes are in modules "embedding", "layers.3.before", "layers.3.attention" (or "layers.3.mamba",

@@ -109,6 +109,18 @@ void check_experts(const MeshRun& run) {
   must_divide("ep", ep, "replicas (dp)", run.mesh.size(Axis::Data));
 }
 
+void check_modules(const MeshRun& run) {
+  if (run.modules.empty()) return;
+  const std::vector<Module> has = modules_of(run.architecture);
+  for (const Module module : run.modules) {
+    if (std::ranges::find(has, module) != has.end()) continue;
+    std::string names;
+    for (const Module other : has) names += (names.empty() ? "" : ", ") + to_string(other);
+    throw ConfigError({}, stream_all("recompute_modules: no layer of the model has ",
+                                     to_string(module), "; it has ", names));
+  }
+}
+
 }  // namespace
 
 void must_divide(const std::string& name, std::int64_t size, const std::string& what,
@@ -130,6 +142,7 @@ void check_run(const MeshRun& run) {
   check_tensor(run);
   check_sequence(run);
   check_experts(run);
+  check_modules(run);
   must_divide("dp", run.mesh.size(Axis::Data), "sequences of the global batch", run.global_batch);
   must_divide("the microbatch size", run.microbatch_size, "sequences of a replica",
               run.global_batch / run.mesh.size(Axis::Data));
@@ -144,6 +157,38 @@ void check_run(const MeshRun& run) {
                       stream_all("pp ", run.mesh.size(Axis::Pipeline), " x ", run.stages_per_rank,
                                  " stages a rank are more than the ", pieces,
                                  " layers with embedding and head; nearest: ", pieces, " stages"));
+}
+
+std::vector<Module> modules_of(const Architecture& architecture) {
+  const Parts parts = parts_of(architecture);
+  std::vector<Module> modules;
+  for (const Module module : all_modules()) {
+    const bool has = module == Module::Norm            ? true
+                     : module == Module::LatentUp      ? architecture.latent.has_value()
+                     : module == Module::CoreAttention ? parts.attention
+                     : module == Module::SharedExperts ? parts.experts && architecture.shared_experts > 0
+                     : module == Module::FeedForward   ? parts.dense
+                                                       : parts.experts;
+    if (has) modules.push_back(module);
+  }
+  return modules;
+}
+
+std::vector<std::vector<Module>> modules_to_try(const Architecture& architecture) {
+  std::vector<std::vector<Module>> sets;
+  std::vector<Module> so_far;
+  for (const Module module : modules_of(architecture)) {
+    so_far.push_back(module);
+    sets.push_back(so_far);
+  }
+  return sets;
+}
+
+std::string recomputed_text(const MeshRun& run) {
+  if (run.modules.empty()) return to_string(run.recomputation);
+  std::string text = run.recomputation == Recompute::None ? "" : to_string(run.recomputation);
+  for (const Module module : run.modules) text += (text.empty() ? "" : "+") + to_string(module);
+  return text;
 }
 
 bool divides_context(const Architecture& architecture) {
