@@ -14,7 +14,7 @@ namespace {
 std::string other_choices(const MeshRun& run) {
   std::string text = "mb " + std::to_string(run.microbatch_size);
   if (run.stages_per_rank > 1) text += " V=" + std::to_string(run.stages_per_rank);
-  if (run.recomputation != Recompute::None) text += " +rec " + to_string(run.recomputation);
+  if (recomputed_text(run) != "none") text += " +rec " + recomputed_text(run);
   if (run.zero > 0) text += " zero " + std::to_string(run.zero);
   return text;
 }
@@ -61,7 +61,8 @@ std::string not_searched(const MeshQuestion& question) {
   for (const int zero : {0, 1, 2, 3})
     if (std::ranges::find(question.zero, zero) == question.zero.end())
       add("ZeRO " + std::to_string(zero));
-  for (const Recompute again : {Recompute::None, Recompute::Attention, Recompute::Full})
+  for (const Recompute again :
+       {Recompute::None, Recompute::Attention, Recompute::Selective, Recompute::Full})
     if (std::ranges::find(question.recomputation, again) == question.recomputation.end())
       add("recompute " + to_string(again));
   other_than("stages a rank", question.stages_per_rank);
@@ -159,7 +160,7 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
   std::string legend = "each mesh with its best choices, the fastest first";
   if (lacks) legend += "; then what does not fit, ! GiB over the limit";
   legend += "; * chosen, mb samples a microbatch";
-  if (any_shown([](const auto* row) { return row->run.recomputation != Recompute::None; }))
+  if (any_shown([](const auto* row) { return recomputed_text(row->run) != "none"; }))
     legend += ", +rec recomputes";
   legend += "; reserved by PyTorch's allocator, by a factor";
   std::string counts = std::to_string(answer.candidates) +
@@ -201,7 +202,7 @@ std::string meshes_csv(const MeshAnswer& answer, const Network& network) {
     for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data})
       text += std::to_string(run.mesh.size(axis)) + ",";
     text += std::to_string(run.mesh.experts) + "," + std::to_string(run.microbatch_size) + "," +
-            std::to_string(run.stages_per_rank) + "," + to_string(run.recomputation) + "," +
+            std::to_string(run.stages_per_rank) + "," + recomputed_text(run) + "," +
             std::to_string(run.zero) + "," + (outcome.fits ? "1" : "0");
     for (const Nanoseconds time : {outcome.step, outcome.bound})
       text += "," + fixed(milliseconds(time), 6);

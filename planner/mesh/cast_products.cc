@@ -58,7 +58,7 @@ std::vector<Format> formats_of(const RankGraph& rank, const MeshRun& run) {
 }
 
 void keep_casts(Profile& profile, const Graph& graph, const std::vector<Format>& formats,
-                const MeshRun& run) {
+                const MeshRun& run, const std::set<ValueId>& discarded) {
   const Recipe* const recipe = find_recipe(run.format);
   if (recipe == nullptr) return;
   const auto is_cast = [&](NodeId n) { return formats[n.index()] != Format::Wide; };
@@ -83,7 +83,11 @@ void keep_casts(Profile& profile, const Graph& graph, const std::vector<Format>&
           node.op == "pfeife::all_gather" && collective_axis(node) == "tp")
         kept = first_tensor(node);
     const Bytes bytes = cast_bytes(graph.value(kept).type, recipe->element_bytes);
-    cost.saved += bytes, cost.weight_saved += bytes;
+    cost.weight_saved += bytes;
+    if (discarded.contains(kept))
+      cost.temporary.backward += bytes;
+    else
+      cost.saved += bytes;
   }
 }
 

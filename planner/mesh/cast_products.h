@@ -16,9 +16,10 @@ namespace pfeife {
 std::vector<Format> formats_of(const RankGraph& rank, const MeshRun& run);
 
 /// Each input of products in a format is kept once, cast, whoever else keeps it in 16 bits; what
-/// was gathered along tp as the rank's own part. Gradients that wait for W are cast, too.
+/// was gathered along tp as the rank's own part; values of `discarded` only while the product's
+/// backward runs. Gradients that wait for W are cast, too.
 void keep_casts(Profile& profile, const Graph& graph, const std::vector<Format>& formats,
-                const MeshRun& run);
+                const MeshRun& run, const std::set<ValueId>& discarded = {});
 
 /// Names of weights that are cast, without "layers.N.".
 std::set<std::string> cast_weights(const Graph& graph, const std::vector<Format>& formats);

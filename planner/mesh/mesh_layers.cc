@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <tuple>
 
 #include "planner/cost/layers/grouping.h"
 #include "planner/cost/operators/roofline.h"
@@ -11,6 +13,7 @@
 #include "planner/ir/model/arguments.h"
 #include "planner/mesh/cast_products.h"
 #include "planner/mesh/rank_graph.h"
+#include "planner/mesh/recomputed_modules.h"
 #include "planner/mesh/repeat_layer.h"
 #include "planner/mesh/sharded_parameters.h"
 
@@ -42,7 +45,8 @@ LayerCollectives collective_times(const Graph& graph, const Node& node, const Gr
   if (node.op == "pfeife::reduce_scatter") return {time(ReduceScatter, in), time(AllGather, in)};
   PFEIFE_CHECK(node.op == "pfeife::all_to_all", node.op);
   const Nanoseconds exchange =
-      run.once_a_host ? expert_exchange_time(in, {run.architecture.experts, run.architecture.top_k},
+      run.once_a_host && collective_axis(node) == "ep"
+          ? expert_exchange_time(in, {run.architecture.experts, run.architecture.top_k},
                                              group, network)
                       : time(AllToAll, in);
   return {exchange, exchange};
@@ -247,22 +251,65 @@ void add_weight_casts(Profile& profile, const Graph& graph, const std::set<std::
   }
 }
 
-void add_blocks(MeshLayers& pieces, std::int64_t layers, Recompute recomputation) {
+void add_blocks(MeshLayers& pieces, const Architecture& of, Recompute recomputation) {
   pieces.blocks.clear(), pieces.first.clear();
-  for (std::int64_t l = 0; l < layers; ++l) {
+  for (std::int64_t l = 0; l < of.layers; ++l) {
     const auto first = 1 + static_cast<std::size_t>(l) * kPiecesOfLayer;
     pieces.first.push_back(static_cast<std::int32_t>(first));
     if (recomputation == Recompute::Full)
       pieces.blocks.push_back({LayerId{first}, LayerId{first + 2}});
-    if (recomputation == Recompute::Attention)
+    if (recomputation == Recompute::Attention &&
+        layer_kind(of, l).mixer == MixerKind::Attention)
       pieces.blocks.push_back({LayerId{first + 1}, LayerId{first + 1}});
   }
 }
 
-/// Transformer layers that are priced: those without experts, and three of the others, of which the
-/// second stands for all but the first and the last.
-std::int64_t distinct_layers(const Architecture& of) {
-  return std::min(of.layers, of.dense_layers + 3);
+/// What a transformer layer's costs depend on: its kind and its neighbours', and whether it is in 16
+/// bits at an end of the model.
+using Likeness = std::tuple<std::optional<LayerKind>, LayerKind, std::optional<LayerKind>, bool>;
+std::vector<Likeness> likenesses(const std::vector<LayerKind>& kinds, std::size_t wide) {
+  std::vector<Likeness> all;
+  const std::optional<LayerKind> none;
+  for (std::size_t l = 0; l < kinds.size(); ++l)
+    all.emplace_back(l > 0 ? kinds[l - 1] : none, kinds[l],
+                     l + 1 < kinds.size() ? kinds[l + 1] : none,
+                     l < wide || l + wide >= kinds.size());
+  return all;
+}
+
+/// The transformer layers that are priced: the first ones and the last, as few as have one like each
+/// of the model's.
+struct PricedLayers {
+  std::vector<LayerKind> kinds;
+  std::vector<std::size_t> sources;  ///< [layer of the model] the priced one that it is like
+};
+PricedLayers priced_layers(const MeshRun& run) {
+  const auto layers = static_cast<std::size_t>(run.architecture.layers);
+  const Recipe* const recipe = find_recipe(run.format);
+  const std::size_t wide = recipe ? static_cast<std::size_t>(recipe->wide_layers) : 0,
+                    last = std::min(layers, std::max<std::size_t>(1, wide) + 1);
+  PricedLayers priced;
+  std::vector<LayerKind> kinds;
+  for (std::size_t l = 0; l < layers; ++l)
+    kinds.push_back(layer_kind(run.architecture, static_cast<std::int64_t>(l)));
+  const std::vector<Likeness> wanted = likenesses(kinds, wide);
+  for (std::size_t first = std::max<std::size_t>(1, wide);; ++first) {
+    if (first + last >= layers) {
+      priced.kinds = kinds;
+    } else {
+      priced.kinds.assign(kinds.begin(), kinds.begin() + static_cast<std::ptrdiff_t>(first));
+      priced.kinds.insert(priced.kinds.end(), kinds.end() - static_cast<std::ptrdiff_t>(last),
+                          kinds.end());
+    }
+    const std::vector<Likeness> have = likenesses(priced.kinds, wide);
+    priced.sources.clear();
+    for (const Likeness& layer : wanted) {
+      const auto like = std::ranges::find(have, layer);
+      if (like == have.end()) break;
+      priced.sources.push_back(static_cast<std::size_t>(like - have.begin()));
+    }
+    if (priced.sources.size() == layers) return priced;
+  }
 }
 
 }  // namespace
@@ -291,10 +338,11 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
   profile.parameters = updates_with_masters(rank.graph, network.device, run.optimizer);
   const std::set<std::string> weights = cast_weights(rank.graph, formats);
   add_weight_casts(profile, rank.graph, weights, run, network.device);
-  keep_casts(profile, rank.graph, formats, run);
-  const std::vector<LayerCollectives> collectives =
-      add_collectives(profile, rank.graph, run, network);
+  const std::vector<ModuleNodes> again = chosen_modules(rank, run);
+  keep_casts(profile, rank.graph, formats, run, discarded_values(rank.graph, again));
+  std::vector<LayerCollectives> collectives = add_collectives(profile, rank.graph, run, network);
   if (run.sequence_parallel) keep_parts(profile, rank.graph);
+  recompute_modules(profile, collectives, facts.at(Precision::Fp32), again);
   std::vector<bool> ends(rank.graph.nodes.size(), false);
   for (const Piece& piece : rank.pieces) ends[piece.last.index()] = true;
   ends.back() = false;  // the last layer ends by itself
@@ -315,26 +363,27 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
     pieces.layers.collectives.push_back(sum);
   }
   note_kinds(pieces, run);
-  add_blocks(pieces, run.architecture.layers, Recompute::None);
+  add_blocks(pieces, run.architecture, Recompute::None);
   return pieces;
 }
 
 MeshLayers rank_layers(const MeshRun& run, const Network& network) {
+  PricedLayers priced = priced_layers(run);
   MeshRun few = run;
-  few.architecture.layers = distinct_layers(run.architecture);
+  few.architecture.layers = static_cast<std::int64_t>(priced.kinds.size());
+  few.architecture.pattern = std::move(priced.kinds);
   MeshLayers pieces = priced_layer_by_layer(few, network);
-  const auto more = static_cast<std::size_t>(run.architecture.layers - few.architecture.layers);
-  if (more == 0) return pieces;
-  pieces.layers = repeat_layer(pieces.layers, more);
+  if (few.architecture.layers == run.architecture.layers) return pieces;
+  pieces.layers = repeat_layers(pieces.layers, priced.sources);
   note_kinds(pieces, run);
-  add_blocks(pieces, run.architecture.layers, Recompute::None);
+  add_blocks(pieces, run.architecture, Recompute::None);
   return pieces;
 }
 
 void divide_state(MeshLayers& pieces, const MeshRun& run, const Network& network) {
   if (run.zero >= 3) add_sharding(pieces, run, network);
   set_parameters(pieces, run, network);
-  add_blocks(pieces, run.architecture.layers, run.recomputation);
+  add_blocks(pieces, run.architecture, run.recomputation);
 }
 
 StateSums divided_state(const MeshLayers& pieces, const MeshRun& run, const Network& network) {

@@ -35,7 +35,8 @@ class Candidates {
         of_devices_(divisors(question.devices)),
         of_batch_(divisors(question.run.global_batch)),
         cp_(open_sizes(question.cp, divides_context(question.run.architecture))),
-        ep_(open_sizes(question.ep, question.run.architecture.experts > 0)) {
+        ep_(open_sizes(question.ep, question.run.architecture.experts > 0)),
+        again_(recomputations(question)) {
     for (const auto& [name, sizes] : {std::pair("tp", &question.tp), std::pair("cp", &question.cp),
                                       std::pair("pp", &question.pp), std::pair("dp", &question.dp)})
       for (const std::int64_t size : *sizes) must_divide(name, size, "devices", question.devices);
@@ -98,12 +99,12 @@ class Candidates {
       run.schedule = stages > 1 ? "interleaved_1f1b" : "1f1b";
       if (stages > 1 && (run.mesh.size(Axis::Pipeline) == 1 || refused(run) || no_schedule(run)))
         continue;
-      for (const Recompute recomputation : question_.recomputation)
+      for (const auto& [recomputation, modules] : again_)
         for (const int zero : question_.zero) {
           if (zero > 0 && zero > question_.zero.front() && run.mesh.size(Axis::Data) == 1 &&
               run.mesh.size(Axis::Context) == 1)
             continue;  // nothing is divided
-          run.recomputation = recomputation, run.zero = zero;
+          run.recomputation = recomputation, run.modules = modules, run.zero = zero;
           found_.push_back(run);
         }
     }
@@ -125,28 +126,47 @@ class Candidates {
     }
   }
 
+  static std::vector<std::pair<Recompute, std::vector<Module>>> recomputations(
+      const MeshQuestion& question) {
+    std::vector<std::pair<Recompute, std::vector<Module>>> all;
+    for (const Recompute again : question.recomputation) {
+      if (again != Recompute::Selective)
+        all.emplace_back(again, std::vector<Module>{});
+      else if (!question.modules.empty())
+        all.emplace_back(Recompute::None, question.modules);
+      else
+        for (std::vector<Module>& modules : modules_to_try(question.run.architecture))
+          all.emplace_back(Recompute::None, std::move(modules));
+    }
+    return all;
+  }
+
   const MeshQuestion& question_;
   const Network& network_;
   const std::vector<std::int64_t> of_devices_, of_batch_, cp_, ep_;
+  const std::vector<std::pair<Recompute, std::vector<Module>>> again_;
   std::vector<MeshRun> found_;
   std::optional<ConfigError> nearest_;  // the first refusal
 };
 
 /// What decides rank_layers().
-using LayersKey = std::array<std::int64_t, 8>;
+using LayersKey = std::pair<std::array<std::int64_t, 8>, std::vector<Module>>;
 LayersKey layers_key(const MeshRun& run, const Network& network) {
   const std::int64_t in_host = used_of_domain(run.mesh, network);
   const auto group = [&](std::vector<Axis> axes) { return group_shape(run.mesh, axes, in_host); };
   Mesh experts = run.mesh;
   experts.size(Axis::Data) = run.mesh.experts;
-  return {run.mesh.size(Axis::Tensor),
-          run.mesh.size(Axis::Context),
-          run.mesh.experts,
-          run.microbatch_size,
-          run.sequence_parallel,
-          group({Axis::Tensor}).per_host,
-          group({Axis::Context}).per_host,
-          group_shape(experts, {Axis::Data}, in_host).per_host};
+  return {{run.mesh.size(Axis::Tensor), run.mesh.size(Axis::Context), run.mesh.experts,
+           run.microbatch_size, run.sequence_parallel, group({Axis::Tensor}).per_host,
+           group({Axis::Context}).per_host, group_shape(experts, {Axis::Data}, in_host).per_host},
+          run.modules};
+}
+
+/// Whether layer `l` is the attention of a transformer layer.
+bool attends(const MeshRun& run, std::size_t l) {
+  const auto layer = static_cast<std::int64_t>((l - 1) / kPiecesOfLayer);
+  return (l - 1) % kPiecesOfLayer == 1 &&
+         layer_kind(run.architecture, layer).mixer == MixerKind::Attention;
 }
 
 /// A microbatch on layer `l`, what is recomputed included.
@@ -155,7 +175,7 @@ Nanoseconds work_of_layer(const MeshRun& run, const MeshLayers& pieces, std::siz
   const bool transformer = l > 0 && l + 1 < pieces.layers.size();
   const bool again =
       transformer && (run.recomputation == Recompute::Full ||
-                      (run.recomputation == Recompute::Attention && (l - 1) % kPiecesOfLayer == 1));
+                      (run.recomputation == Recompute::Attention && attends(run, l)));
   return times.forward * (again ? 2 : 1) + times.backward_input + times.backward_weight;
 }
 
@@ -353,7 +373,8 @@ Bytes reserved_by(const MeshRun& run, const std::optional<AllocatorSettings>& al
   if (!allocator) return allocated;
   // Published of several stages a rank with recomputation: up to 1.43 (arXiv 2507.16274).
   constexpr double kTornUp = 1.15;
-  const bool torn = run.stages_per_rank > 1 && run.recomputation != Recompute::None;
+  const bool torn = run.stages_per_rank > 1 &&
+                    (run.recomputation != Recompute::None || !run.modules.empty());
   const double factor =
       torn && !allocator->expandable_segments ? kTornUp : reserved_factor(*allocator);
   return Bytes{static_cast<std::int64_t>(factor * static_cast<double>(allocated.value))};

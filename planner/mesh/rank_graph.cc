@@ -1,5 +1,7 @@
 #include "planner/mesh/rank_graph.h"
 
+#include <algorithm>
+
 #include "planner/mesh/graph_writer.h"
 
 namespace pfeife {
@@ -33,6 +35,14 @@ class RankGraphWriter {
   void end_piece(PieceKind kind, std::int64_t layer) {
     made_.pieces.push_back({kind, layer, writer_.last()});
   }
+  /// What `write` writes is a module.
+  template <class Write>
+  auto module(Module module, const Write& write) {
+    const NodeId first{writer_.last().value + 1};
+    const auto result = write();
+    made_.modules.push_back({module, first, writer_.last()});
+    return result;
+  }
   Sizes tokens(std::int64_t width) const { return {part_, batch_, width}; }  // between blocks
   Sizes full(std::int64_t width) const { return {sequence_, batch_, width}; }
 
@@ -55,12 +65,11 @@ class RankGraphWriter {
   }
 
   // ---- small operators ----
-  ValueId norm(const std::string& name, ValueId x) {
+  ValueId norm(const std::string& name, ValueId x, bool weighted = true) {
     const bool centred = of_.norm == NormKind::Layer;
     const Sizes width = {writer_.type(x).sizes.back()};
-    std::vector<Argument> arguments = {{"input", x},
-                                       {"normalized_shape", width},
-                                       {"weight", writer_.parameter(name + ".weight", width)}};
+    std::vector<Argument> arguments = {{"input", x}, {"normalized_shape", width}};
+    if (weighted) arguments.push_back({"weight", writer_.parameter(name + ".weight", width)});
     if (centred) arguments.push_back({"bias", writer_.parameter(name + ".bias", width)});
     return writer_.call(name, centred ? "aten::layer_norm" : "aten::rms_norm", std::move(arguments),
                         writer_.type(x).sizes);
@@ -112,34 +121,100 @@ class RankGraphWriter {
   struct Projected {
     ValueId query, key, value;  // [sequence, batch, heads, head size]
   };
+  /// A layer in three pieces: the mixer's products in, the mixer, and the rest; without a mixer, norm,
+  /// feed-forward part, residual.
   ValueId write_layer(ValueId x, std::int64_t layer) {
+    const LayerKind kind = layer_kind(of_, layer);
     const std::string path = "layers." + std::to_string(layer);
+    const bool attends = kind.mixer == MixerKind::Attention;
     writer_.enter(path + ".before");
-    const ValueId normed = enter_columns(norm("norm", x));
-    const Projected projected = of_.latent ? project_latent(normed, *of_.latent) : project(normed);
-    end_piece(PieceKind::BeforeAttention, layer);
-
-    writer_.enter(path + ".attention");
-    const ValueId context = of_.attention == AttentionKind::Plain ? plain_attention(projected)
-                                                                  : fused_attention(projected);
+    const ValueId first = module(Module::Norm, [&] { return norm("norm", x); });
+    if (kind.mixer == MixerKind::None) {
+      end_piece(PieceKind::BeforeAttention, layer);
+      writer_.enter(path + ".feed_forward");
+      const ValueId y = feed_forward(kind, first);
+      end_piece(PieceKind::Attention, layer);
+      writer_.enter(path + ".after");
+      x = add("residual", dropout("dropout", y), x);
+      end_piece(PieceKind::AfterAttention, layer);
+      return x;
+    }
+    const ValueId normed = enter_columns(first);
+    ValueId mixed;
+    if (attends) {
+      const Projected projected =
+          of_.latent ? project_latent(normed, *of_.latent) : project(normed, kind.rotary);
+      end_piece(PieceKind::BeforeAttention, layer);
+      writer_.enter(path + ".attention");
+      mixed = module(Module::CoreAttention, [&] {
+        return of_.attention == AttentionKind::Plain ? plain_attention(projected)
+                                                     : fused_attention(projected, kind);
+      });
+    } else {
+      const ValueId in = linear("in", normed, mamba_inward(), false);
+      end_piece(PieceKind::BeforeAttention, layer);
+      writer_.enter(path + ".mamba");
+      mixed = state_space(in);
+    }
     end_piece(PieceKind::Attention, layer);
 
     writer_.enter(path + ".after");
-    ValueId y = linear("projection", context, of_.hidden, of_.bias.attention_output);
+    const ValueId y = linear("projection", mixed, of_.hidden, attends && of_.bias.attention_output);
     x = add("residual", dropout("dropout", leave_rows(y)), x);
-    const ValueId second = norm("norm", x);
-    const bool dense = of_.experts == 0 || layer < of_.dense_layers;
-    y = dense ? feed_forward(second, of_.experts == 0 ? of_.feed_forward : of_.dense_feed_forward)
-              : experts(second);
-    x = add("residual_2", dropout("dropout_2", y), x);
+    if (kind.feed_forward != FeedForwardKind::None) {
+      const ValueId second = module(Module::Norm, [&] { return norm("norm", x); });
+      x = add("residual_2", dropout("dropout_2", feed_forward(kind, second)), x);
+    }
     end_piece(PieceKind::AfterAttention, layer);
     return x;
+  }
+  ValueId feed_forward(const LayerKind& kind, ValueId normed) {
+    if (kind.feed_forward == FeedForwardKind::Experts)
+      return module(Module::Experts, [&] { return experts(normed); });
+    return module(Module::FeedForward, [&] { return feed_forward(normed, dense_width(of_)); });
+  }
+
+  // ---- Mamba-2 ----
+  /// Gate, values, B, C and steps of this rank's heads.
+  std::int64_t mamba_inward() const {
+    return (of_.mamba->inner() + of_.mamba->convolved() + of_.mamba->heads) / tp_;
+  }
+  /// Convolution, state space and gated norm; on a cp-th of the heads and the whole sequence. Where
+  /// groups are fewer than ranks of cp, each has a copy of one.
+  ValueId state_space(ValueId in) {
+    const Mamba& mamba = *of_.mamba;
+    const std::int64_t heads = mamba.heads / tp_, groups = mamba.groups / tp_,
+                       inner = heads * mamba.head_size,
+                       convolved = inner + 2 * groups * mamba.state;
+    const std::int64_t heads_here = heads / cp_, groups_here = std::max<std::int64_t>(1, groups / cp_);
+    const std::int64_t inner_here = heads_here * mamba.head_size;
+    if (cp_ > 1)
+      in = collective("all_to_all", in, "cp",
+                      {of_.sequence, batch_,
+                       2 * inner_here + 2 * groups_here * mamba.state + heads_here});
+    std::vector<Argument> arguments = {
+        {"input", in},
+        {"convolution", writer_.parameter("convolution", {convolved, mamba.convolution})}};
+    if (mamba.convolution_bias)
+      arguments.push_back({"bias", writer_.parameter("convolution_bias", {convolved})});
+    for (const char* name : {"step_bias", "decay", "skip"})
+      arguments.push_back({name, writer_.parameter(name, {heads})});
+    arguments.push_back({"norm", writer_.parameter("norm", {inner})});
+    arguments.insert(arguments.end(), {{"heads", heads_here},
+                                       {"head_size", mamba.head_size},
+                                       {"groups", groups_here},
+                                       {"state", mamba.state},
+                                       {"chunk", std::min(mamba.chunk, of_.sequence)}});
+    ValueId y = writer_.call("state_space", "pfeife::state_space", std::move(arguments),
+                             Sizes{of_.sequence, batch_, inner_here});
+    if (cp_ > 1) y = collective("all_to_all", y, "cp", {sequence_, batch_, inner});
+    return y;
   }
 
   /// With positions that are learned, one product for all three, of whose result they are views, as
   /// in Megatron-LM; else a product each, as in Llama: the rotated ones are copies, and values that
   /// are a view would keep what the others were, too.
-  Projected project(ValueId normed) {
+  Projected project(ValueId normed, bool rotary) {
     const std::int64_t size = of_.head_size;
     if (of_.position == PositionKind::Rotary) {
       const auto part = [&](const std::string& name, std::int64_t heads) {
@@ -148,8 +223,20 @@ class RankGraphWriter {
       };
       ValueId query = part("q", heads_), key = part("k", kv_heads_);
       const ValueId value = part("v", kv_heads_);
-      if (of_.query_key_norm) query = norm("q_norm", query), key = norm("k_norm", key);
-      return {rotate("query", query), rotate("key", key), value};
+      const auto each = [&](const auto& apply) {
+        query = apply("q_norm", query), key = apply("k_norm", key);
+      };
+      if (of_.query_key_norm == QueryKeyNorm::Head)
+        each([&](const char* name, ValueId v) { return norm(name, v); });
+      if (of_.query_key_norm == QueryKeyNorm::Heads) each([&](const char* name, ValueId v) {
+        const Sizes by_head = writer_.type(v).sizes;
+        return dense_view(norm(name, dense_view(v, full(by_head[2] * by_head[3]))), by_head);
+      });
+      if (!rotary) return {query, key, value};
+      query = rotate("query", query), key = rotate("key", key);
+      if (of_.query_key_norm == QueryKeyNorm::Unweighted)
+        each([&](const char* name, ValueId v) { return norm(name, v, false); });
+      return {query, key, value};
     }
     const std::int64_t width = (heads_ + 2 * kv_heads_) * size;
     const ValueId together = linear("qkv", normed, width, of_.bias.query_key_value);
@@ -164,19 +251,24 @@ class RankGraphWriter {
   /// Queries, keys and values from compressed ones, which every rank of tp makes for itself. Of a
   /// head's query and key a part is rotated; that part of the key is one for all heads.
   Projected project_latent(ValueId normed, const LatentAttention& to) {
+    const std::int64_t turned = to.rotary_size;
+    const ValueId query = linear("query_down", normed, to.query_rank, false);
+    const std::vector<ValueId> down = split(
+        linear("down", normed, to.key_value_rank + turned, false), {to.key_value_rank, turned});
+    return module(Module::LatentUp, [&] { return project_up(query, down[0], down[1], to); });
+  }
+  Projected project_up(ValueId query, ValueId down, ValueId shared, const LatentAttention& to) {
     const std::int64_t size = of_.head_size, turned = to.rotary_size;
-    const ValueId query = norm("query_norm", linear("query_down", normed, to.query_rank, false));
+    query = norm("query_norm", query);
     const Sizes by_head = {sequence_, batch_, heads_, size + turned};
     Projected projected;
     projected.query = rotate(
         "query", dense_view(linear("query_up", query, heads_ * (size + turned), false), by_head));
-    const std::vector<ValueId> down = split(
-        linear("down", normed, to.key_value_rank + turned, false), {to.key_value_rank, turned});
     const ValueId both =
-        dense_view(linear("up", norm("norm_2", down[0]), heads_ * (size + to.value_size), false),
+        dense_view(linear("up", norm("norm_2", down), heads_ * (size + to.value_size), false),
                    {sequence_, batch_, heads_, size + to.value_size});
     const std::vector<ValueId> up = split(both, {size, to.value_size});
-    const ValueId shared = rotate("key", down[1]);
+    shared = rotate("key", shared);
     const ValueId every = writer_.view(shared, "aten::expand", {sequence_, batch_, heads_, turned},
                                        {batch_ * turned, turned, 0, 1});
     projected.key = writer_.call(
@@ -237,7 +329,7 @@ class RankGraphWriter {
                      {size, heads_ * sequence_ * size, sequence_ * size, 1});
     return writer_.call("merged", "aten::reshape", {{"self", turned}}, full(heads_ * size));
   }
-  ValueId fused_attention(const Projected& from) {
+  ValueId fused_attention(const Projected& from, const LayerKind& kind) {
     const auto outward = [&](ValueId v, std::int64_t heads, std::int64_t sequence) {
       const Sizes& strides = writer_.type(v).strides;
       return writer_.view(v, "aten::transpose",
@@ -257,12 +349,15 @@ class RankGraphWriter {
                                 {batch_, heads_, sequence_, size},
                                 {heads_ * size, size, batch_ * heads_ * size, 1},
                                 0};
-    const ValueId context = writer_.call("sdpa", "aten::scaled_dot_product_attention",
-                                         {{"query", outward(from.query, heads_, sequence_)},
-                                          {"key", outward(key, kv_heads_, of_.sequence)},
-                                          {"value", outward(value, kv_heads_, of_.sequence)},
-                                          {"is_causal", true}},
-                                         written);
+    std::vector<Argument> arguments = {{"query", outward(from.query, heads_, sequence_)},
+                                       {"key", outward(key, kv_heads_, of_.sequence)},
+                                       {"value", outward(value, kv_heads_, of_.sequence)},
+                                       {"is_causal", true}};
+    if (of_.sinks) arguments.push_back({"sinks", writer_.parameter("sinks", {heads_})});
+    if (kind.window > 0) arguments.push_back({"window", kind.window});
+    if (kind.chunk > 0) arguments.push_back({"chunk", kind.chunk});
+    const ValueId context =
+        writer_.call("sdpa", "aten::scaled_dot_product_attention", std::move(arguments), written);
     return dense_view(context, full(heads_ * size));
   }
 
@@ -284,6 +379,9 @@ class RankGraphWriter {
   ValueId activate(const std::string& name, ValueId up) {
     if (of_.activation == Activation::Gelu)
       return writer_.call(name + "gelu", "aten::gelu", {{"self", up}}, writer_.type(up).sizes);
+    if (of_.activation == Activation::SquaredRelu)
+      return writer_.call(name + "relu2", "pfeife::squared_relu", {{"input", up}},
+                          writer_.type(up).sizes);
     Sizes sizes = writer_.type(up).sizes;
     sizes.back() /= 2;
     return writer_.call(name + "swiglu", "pfeife::swiglu", {{"input", up}}, std::move(sizes));
@@ -298,7 +396,7 @@ class RankGraphWriter {
     const ValueId flat = writer_.view(x, "aten::view", {rows, of_.hidden}, {of_.hidden, 1});
     const ValueId gates = writer_.call(
         "gates", "aten::softmax",
-        {{"self", linear_without_bias("router", flat, of_.experts)}, {"dim", std::int64_t{-1}}},
+        {{"self", router(flat)}, {"dim", std::int64_t{-1}}},
         Sizes{rows, of_.experts});
     const std::vector<ValueId> best =
         writer_.call_many("best", "aten::topk", {{"self", gates}, {"k", of_.top_k}},
@@ -309,14 +407,19 @@ class RankGraphWriter {
                                 Sizes{copies, of_.hidden});
     if (ep_ > 1) sent = collective("all_to_all", sent, "ep", {copies, of_.hidden});
     const auto grouped = [&](const char* name, ValueId v, std::int64_t in, std::int64_t out) {
-      const ValueId weight = writer_.parameter(std::string("experts.") + name, {here, in, out});
-      const ValueId result = writer_.call(name, "aten::_grouped_mm",
-                                          {{"self", v}, {"mat2", weight}}, Sizes{copies, out});
+      const std::string path = std::string("experts.") + name;
+      std::vector<Argument> arguments = {{"self", v},
+                                         {"mat2", writer_.parameter(path, {here, in, out})}};
+      if (of_.bias.feed_forward)
+        arguments.push_back({"bias", writer_.parameter(path + "_bias", {here, out})});
+      const ValueId result =
+          writer_.call(name, "aten::_grouped_mm", std::move(arguments), Sizes{copies, out});
       made_.linear.push_back(writer_.last());
       return result;
     };
     ValueId y = grouped("up", sent, of_.hidden, width_inward(of_.feed_forward));
-    y = grouped("down", activate("", y), inner, of_.hidden);
+    y = module(Module::ExpertActivation, [&] { return activate("", y); });
+    y = grouped("down", y, inner, of_.hidden);
     if (ep_ > 1) y = collective("all_to_all", y, "ep", {copies, of_.hidden});
     const ValueId scale = writer_.view(best[0], "aten::view", {copies, 1}, {1, 1});
     y = writer_.call("weighted", "aten::mul", {{"self", y}, {"other", scale}},
@@ -327,15 +430,19 @@ class RankGraphWriter {
     y = writer_.call("combine", "aten::sum", {{"self", apart}, {"dim", Sizes{2}}},
                      full(of_.hidden));
     if (of_.shared_experts > 0)
-      y = add("with_shared", y,
-              inner_feed_forward(x, of_.shared_experts * of_.feed_forward, "shared_"));
+      y = add("with_shared", y, module(Module::SharedExperts, [&] {
+                return inner_feed_forward(x, shared_width(of_), "shared_");
+              }));
     return leave_rows(y);
   }
-  ValueId linear_without_bias(const std::string& name, ValueId x, std::int64_t out) {
+  ValueId router(ValueId x) {
     const std::int64_t in = writer_.type(x).sizes.back();
-    return writer_.call(name, "aten::linear",
-                        {{"input", x}, {"weight", writer_.parameter(name + ".weight", {out, in})}},
-                        Sizes{writer_.type(x).sizes.front(), out});
+    std::vector<Argument> arguments = {
+        {"input", x}, {"weight", writer_.parameter("router.weight", {of_.experts, in})}};
+    if (of_.bias.router)
+      arguments.push_back({"bias", writer_.parameter("router.bias", {of_.experts})});
+    return writer_.call("router", "aten::linear", std::move(arguments),
+                        Sizes{writer_.type(x).sizes.front(), of_.experts});
   }
 
   // ---- head ----

@@ -6,7 +6,9 @@
 // pfeife::all_reduce_gradient (its value passes), pfeife::all_gather and pfeife::reduce_scatter
 // (each the other's gradient), pfeife::all_to_all; the argument `axis` names the mesh axis ("tp",
 // "cp", "ep"). Not modelled: the two numbers a token that the ranks of a divided vocabulary
-// exchange for the loss; experts with more tokens than others.
+// exchange for the loss, and the number that they exchange for a norm of all their heads together;
+// experts with more tokens than others. A rotation passes over whole heads, also where it turns a
+// part of each (partial_rotary_factor).
 #pragma once
 
 #include <vector>
@@ -14,6 +16,7 @@
 #include "planner/ir/machine/mesh.h"
 #include "planner/ir/model/architecture.h"
 #include "planner/ir/model/graph.h"
+#include "planner/ir/model/recompute.h"
 
 namespace pfeife {
 
@@ -33,16 +36,23 @@ struct Piece {
   NodeId last;
 };
 
+/// Nodes [first, last] of a module of a layer.
+struct ModuleNodes {
+  Module module;
+  NodeId first, last;
+};
+
 struct RankGraph {
   Graph graph;
   std::vector<Piece> pieces;
   /// Products of linear layers and of experts, which may run in a format: not those of the head and
   /// of routers. In order.
   std::vector<NodeId> linear;
+  std::vector<ModuleNodes> modules;  ///< by their last nodes; one may be within a later one
 };
 
-/// Nodes are in modules "embedding", "layers.3.before", "layers.3.attention", "layers.3.after",
-/// "head". The mesh must divide the architecture: check_mesh(). Linear in the layers.
+/// Nodes are in modules "embedding", "layers.3.before", "layers.3.attention" (or "layers.3.mamba",
+/// "layers.3.feed_forward"), "layers.3.after", "head". The mesh must divide the architecture: check_mesh(). Linear in the layers.
 RankGraph rank_graph(const Architecture& of, const Mesh& mesh, const RankGraphOptions& options);
 
 /// A collective node's axis: "tp", "cp" or "ep"; "" = the node is no collective.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <sstream>
 
 #include "planner/cost/operators/work.h"
 #include "planner/io/model/architecture_reader.h"
@@ -84,6 +85,82 @@ TEST(Architectures, TheGraphHasTheirParametersAndTheFlopsOfTheParametersThatATok
   }
 }
 
+Architecture published(const std::string& name) {
+  return read_architecture(kConfigs / "architectures" / (name + ".json"));
+}
+
+// Scores of a head: with a window of w each token but the first ones has w; chunks of c are halved
+// squares of c (c + 1) / 2 scores; else all count. A token of a Mamba-2 layer has for each of G groups
+// the products of C and B (2 Q N), and for each head what it adds to the chunk's state (2 N P), what
+// the chunk's values give (2 Q P) and what the state gives (2 N P), besides both linear layers.
+TEST(Architectures, UnlikeLayersHaveTheFlopsOfTheirKinds) {
+  const double tokens = 512;
+  const auto forward = [](Architecture sizes) {
+    sizes.sequence = 512;
+    sizes.layers = std::ssize(sizes.pattern);
+    return totals_of(rank_graph(sizes, {}, {.type = DType::BFloat16}).graph).forward;
+  };
+  Architecture model = published("gpt_oss_120b");
+  model.pattern.resize(2);  // a window of 128, and all
+  double less = forward(model);
+  for (LayerKind& kind : model.pattern) kind.window = 0;
+  EXPECT_DOUBLE_EQ(forward(model) - less,
+                   64.0 * 4 * 64 * (512 * 512 - (512 * 128 - 128 * 127 / 2)));
+  model = published("llama4_maverick");
+  model.pattern.resize(4);  // three layers of chunks, one of all
+  for (LayerKind& kind : model.pattern)
+    if (kind.chunk > 0) kind.chunk = 64;
+  less = forward(model);
+  for (LayerKind& kind : model.pattern) kind.chunk = 0;
+  EXPECT_DOUBLE_EQ(forward(model) - less, 40.0 * 4 * 128 * 3 * (512 * 512 - 512 * 65 / 2));
+  model = published("nemotron_h_8b");
+  model.pattern.resize(2);  // Mamba-2, feed-forward
+  const double both = forward(model);
+  model.pattern.erase(model.pattern.begin());
+  const double linear = 4096 * (2 * 8192 + 2 * 8 * 128 + 128) + 8192 * 4096;
+  EXPECT_DOUBLE_EQ(both - forward(model),
+                   2 * tokens * (linear + 8 * 128 * 128 + 128 * (2 * 128 * 64 + 128 * 64)));
+}
+
+// Layers with and without experts: 24 of each in Maverick, as its card has 400 billion parameters
+// of which 17 are active; of Nemotron-H 8B 24 are Mamba-2, 24 feed-forward and 4 attention (arXiv
+// 2504.03624, table 1).
+TEST(Architectures, PatternsHaveThePublishedNumbersOfLayers) {
+  const auto count = [](const Architecture& sizes, const auto& is) {
+    std::int64_t layers = 0;
+    for (std::int64_t l = 0; l < sizes.layers; ++l) layers += is(layer_kind(sizes, l)) ? 1 : 0;
+    return layers;
+  };
+  EXPECT_EQ(count(published("llama4_maverick"),
+                  [](const LayerKind& kind) {
+                    return kind.feed_forward == FeedForwardKind::Experts;
+                  }),
+            24);
+  EXPECT_EQ(count(published("llama4_scout"), [](const LayerKind& kind) { return kind.chunk > 0; }),
+            36);
+  const Architecture nemotron = published("nemotron_h_8b");
+  EXPECT_EQ(
+      count(nemotron, [](const LayerKind& kind) { return kind.mixer == MixerKind::Mamba; }), 24);
+  EXPECT_EQ(
+      count(nemotron, [](const LayerKind& kind) { return kind.mixer == MixerKind::Attention; }), 4);
+}
+
+TEST(Architectures, ARankHasItsPartOfUnlikeLayers) {
+  for (const char* name : {"nemotron_h_8b", "gpt_oss_120b", "llama4_scout"}) {
+    Architecture sizes = published(name);
+    sizes.sequence = 4096;
+    sizes.layers = std::min<std::int64_t>(sizes.layers, 10);
+    const auto forward = [&](std::int64_t tp, std::int64_t cp) {
+      Mesh mesh;
+      mesh.size(Axis::Tensor) = tp, mesh.size(Axis::Context) = cp;
+      return totals_of(rank_graph(sizes, mesh, {.type = DType::BFloat16}).graph).forward;
+    };
+    EXPECT_NEAR(4 * forward(4, 1) / forward(1, 1), 1, 1e-2) << name;  // routers are on each rank
+    EXPECT_NEAR(4 * forward(1, 4) / forward(1, 1), 1, 1e-6) << name;
+    EXPECT_NEAR(8 * forward(4, 2) / forward(1, 1), 1, 1e-2) << name;
+  }
+}
+
 TEST(Architectures, ARankOfAMeshHasItsPartOfParametersAndFlops) {
   Architecture sizes = shipped("mixtral_8x7b");
   sizes.layers = 2, sizes.sequence = 512;
@@ -135,47 +212,57 @@ Architecture read_config(const std::string& text) {
 }
 
 struct Built {
-  std::int64_t parameters = 0;
-  std::string config;  // config.json
+  std::int64_t parameters = 0, active = 0;  // active 0: not counted
+  std::string config;                       // config.json
 };
+/// Lines of two files: parameters, those of a token in the second, config.json.
 std::vector<Built> built_by_transformers() {
-  std::ifstream file(PFEIFE_SOURCE_DIR "/tests/data/hugging_face/parameters.txt");
   std::vector<Built> models;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("#")) continue;
-    const auto space = line.find(' ');
-    models.push_back({std::stoll(line.substr(0, space)), line.substr(space + 1)});
+  for (const bool active : {false, true}) {
+    std::ifstream file(std::string(PFEIFE_SOURCE_DIR "/tests/data/hugging_face/") +
+                       (active ? "active.txt" : "parameters.txt"));
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("#")) continue;
+      std::istringstream text(line);
+      Built model;
+      text >> model.parameters;
+      if (active) text >> model.active;
+      std::getline(text >> std::ws, model.config);
+      models.push_back(model);
+    }
   }
   return models;
 }
+bool has_no_price(const Built& model) {  // queries that are not compressed
+  return model.config.find("\"q_lora_rank\": null") != std::string::npos;
+}
 
-// Two of 45 configs ask for what has no price: layers with and without experts in turn, and
-// queries that are not compressed.
+// One of 45 + 23 configs asks for what has no price.
 TEST(HuggingFace, ModelsHaveTheParametersThatTransformersBuilds) {
   std::size_t refused = 0, read = 0;
   for (const Built& model : built_by_transformers()) {
-    if (model.config.find("\"decoder_sparse_step\": 2") != std::string::npos ||
-        model.config.find("\"q_lora_rank\": null") != std::string::npos) {
+    if (has_no_price(model)) {
       EXPECT_THROW(read_config(model.config), ConfigError);
       ++refused;
       continue;
     }
     ++read;
-    EXPECT_EQ(parameter_count(read_config(model.config)), model.parameters) << model.config;
+    const Architecture sizes = read_config(model.config);
+    EXPECT_EQ(parameter_count(sizes), model.parameters) << model.config;
+    if (model.active > 0) {
+      EXPECT_EQ(active_parameter_count(sizes), model.active) << model.config;
+    }
   }
-  EXPECT_EQ(read, 43u);
-  EXPECT_EQ(refused, 2u);
+  EXPECT_EQ(read, 67u);
+  EXPECT_EQ(refused, 1u);
 }
 
 // What is priced has as many parameters as what is counted: biases by place, norms of queries and
-// keys, learned positions beyond the sequence.
+// keys, learned positions beyond the sequence, sinks, Mamba layers.
 TEST(HuggingFace, GraphsHaveTheirParameters) {
   std::size_t small = 0;
   for (const Built& model : built_by_transformers()) {
-    if (model.parameters > 1000000) continue;
-    if (model.config.find("\"decoder_sparse_step\": 2") != std::string::npos ||
-        model.config.find("\"q_lora_rank\": null") != std::string::npos)
-      continue;
+    if (model.parameters > 1000000 || has_no_price(model)) continue;
     Architecture sizes = read_config(model.config);
     sizes.sequence = 64;
     EXPECT_EQ(totals_of(rank_graph(sizes, {}, {.type = DType::BFloat16}).graph).parameters,
@@ -183,7 +270,7 @@ TEST(HuggingFace, GraphsHaveTheirParameters) {
         << model.config;
     ++small;
   }
-  EXPECT_EQ(small, 20u);
+  EXPECT_EQ(small, 32u);
 }
 
 TEST(HuggingFace, WhatHasNoPriceIsRefusedByName) {
@@ -202,9 +289,27 @@ TEST(HuggingFace, WhatHasNoPriceIsRefusedByName) {
   EXPECT_THAT(message(R"({"model_type": "llama", "hidden_act": "relu"})"), HasSubstr("silu"));
   EXPECT_THAT(message(R"({"model_type": "llama", "quantization_config": {"bits": 4}})"),
               HasSubstr("quantized"));
-  EXPECT_THAT(message(R"({"model_type": "mistral"})"), HasSubstr("sliding_window"));
-  EXPECT_EQ(message(R"({"model_type": "mistral", "sliding_window": null})"), "");
+  EXPECT_THAT(message(R"({"model_type": "nemotron_h", "hybrid_override_pattern": "MX"})"),
+              HasSubstr("'X' is no kind of layer"));
+  EXPECT_EQ(message(R"({"model_type": "mistral"})"), "");  // with its window of 4096
   EXPECT_THAT(message(R"({"model_type": "gpt2"})"), HasSubstr("1024 positions"));
+}
+
+TEST(Architectures, AMeshThatDividesNoMambaLayerIsRefusedWithTheNearest) {
+  const auto message = [](std::int64_t tp, std::int64_t cp) -> std::string {
+    MeshRun run{.architecture = published("nemotron_h_8b")};
+    run.architecture.sequence = 8192;
+    run.mesh.size(Axis::Tensor) = tp, run.mesh.size(Axis::Context) = cp;
+    try {
+      check_run(run);
+      return "";
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(message(8, 4), "");  // a group a rank of tp, which four ranks of cp have
+  EXPECT_THAT(message(16, 1), HasSubstr("tp 16 does not divide the 8 groups"));
+  EXPECT_THAT(message(8, 32), HasSubstr("heads of a Mamba layer on a rank of tp"));
 }
 
 }  // namespace

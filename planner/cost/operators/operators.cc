@@ -466,6 +466,8 @@ constexpr std::array kOperators = std::to_array<OperatorTraits>({
     {"pfeife::all_to_all", M::Fresh, W::None, K::Nothing, G::Passes, A::First},
     {"pfeife::reduce_scatter", M::Fresh, W::None, K::Nothing, G::Passes, A::First},
     {"pfeife::rotate", M::Fresh, W::Stream, K::Nothing, G::Copies, A::First},
+    {"pfeife::squared_relu", M::Fresh, W::Stream, K::Input, G::Uses, A::First},
+    {"pfeife::state_space", M::Fresh, W::StateSpace, K::StateSpace, G::None, A::Narrow},
     {"pfeife::swiglu", M::Fresh, W::Stream, K::Input, G::Uses, A::First},
     {"pixel_shuffle", M::Fresh, W::Stream, K::Nothing, G::Copies, A::First},
     {"pixel_unshuffle", M::Fresh, W::Stream, K::Nothing, G::Copies, A::First},

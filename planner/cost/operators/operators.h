@@ -41,6 +41,7 @@ enum class OperatorWork {
   OtherConvolution,  ///< the same, with all gradients in I: transposed ones
   Recurrent,         ///< lstm, gru and their cells: a product a step
   Attention,         ///< scaled_dot_product_attention
+  StateSpace,        ///< of a Mamba-2 layer, from its product in to its product out
   LayerNorm,         ///< normalises rows: one pass
   ChannelNorm,  ///< normalises channels or groups: a pass for the statistics, a pass to apply them
   Lookup,       ///< reads rows of a table (embedding, index, gather)
@@ -66,6 +67,7 @@ enum class Keeps {
   Statistics,        ///< input and 8 B per normalised row, group or channel
   RowScale,          ///< the same with 4 B; a CPU keeps the normalised rows as well
   Attention,         ///< fused: q, k, v, mask, output, 4 B a query row
+  StateSpace,        ///< its first argument, the scan's result, 4 B a norm; the rest it makes again
   Mask,              ///< dropout: its mask
   LogSoftmax,        ///< cross entropy: fp32 log-softmax and labels
   Power,             ///< input; all that it reads and returns if the exponent is a tensor

@@ -157,6 +157,13 @@ class Keeper {
       case Keeps::Attention:
         return attention_by_parts(node, device_) ? keep_attention_parts(node)
                                                  : keep_attention(node);
+      case Keeps::StateSpace: {
+        keep_value(input);
+        const TensorType& result = facts_.type(output);
+        const auto groups = static_cast<std::int64_t>(number_argument(node, "groups", 1));
+        keep_bytes(result.elements() / extent_from_back(result, 1) * groups * kFloat);
+        return keep_bytes(facts_.bytes(output));
+      }
       case Keeps::Mask:
         return facts_.is_view(node_) ? void() : keep_bytes(mask(output));
       case Keeps::LogSoftmax:

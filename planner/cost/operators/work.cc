@@ -5,6 +5,7 @@
 
 #include "planner/cost/operators/contraction.h"
 #include "planner/cost/operators/recurrent.h"
+#include "planner/ir/model/architecture.h"
 #include "planner/ir/model/arguments.h"
 
 namespace pfeife {
@@ -94,6 +95,9 @@ class NodeKernels {
         break;
       case OperatorWork::Attention:
         attention_by_parts(node_, device_) ? list_attention_parts() : list_attention();
+        break;
+      case OperatorWork::StateSpace:
+        list_state_space();
         break;
     }
     list_operand_copies();
@@ -448,42 +452,50 @@ class NodeKernels {
   struct Scores {
     Flops flops;            // both products
     std::int64_t elements;  // of the matrix between them
+    bool masked;            // half of the FLOPs are of what a causal mask hides
+    double side;            // of a square of as many scores: queries may be a part (cp)
   };
   Scores scores() const {
     const TensorType &q = facts_.type(tensor_argument(node_, "query")),
                      &k = facts_.type(tensor_argument(node_, "key")),
                      &v = facts_.type(tensor_argument(node_, "value"));
     const std::int64_t rows = q.elements() / extent_from_back(q, 1);
-    const std::int64_t elements = rows * extent_from_back(k, 2);
+    const auto queries = static_cast<double>(extent_from_back(q, 2)),
+               keys = static_cast<double>(extent_from_back(k, 2));
+    const auto tokens = [&](const char* name) {
+      return static_cast<std::int64_t>(number_argument(node_, name, 0));
+    };
+    const double counted = counted_scores({.window = tokens("window"), .chunk = tokens("chunk")},
+                                          queries, keys);
+    const bool all = counted == queries * keys;
+    const std::int64_t elements = std::llround(static_cast<double>(rows) / queries * counted);
     const auto depth = static_cast<double>(extent_from_back(q, 1) + extent_from_back(v, 1));
-    return {{2.0 * static_cast<double>(elements) * depth}, elements};
+    return {{2.0 * static_cast<double>(elements) * depth},
+            elements,
+            all && flag_argument(node_, "is_causal", false),
+            std::sqrt((all ? 1 : 2) * counted)};
   }
   /// One kernel each way. It passes over what a causal mask hides, half of the FLOPs, which count
-  /// all the same.
+  /// all the same; what a window or chunks hide counts none.
   void list_attention() {
-    const Flops flops = scores().flops;
+    const Scores work = scores();
     const DType type = product_type(tensor_argument(node_, "query"));
-    const double share =
-        flag_argument(node_, "is_causal", false) ? 2 * kAttentionShare : kAttentionShare;
+    const double share = (work.masked ? 2 : 1) * kAttentionShare;
     Bytes operands;
     for (const ValueId v : facts_.distinct_inputs(n_)) operands += operand(v);
-    multiply(Pass::Forward, flops, operands + out(), type, 1, share);
-    kernels_.back().sequence = sequence();
+    multiply(Pass::Forward, work.flops, operands + out(), type, 1, share);
+    kernels_.back().sequence = work.side;
     if (!back_) return;
-    multiply(Pass::BackwardInput, kAttentionBackward * flops, 2 * operands + 2 * out(), type, 1,
-             share);
-    kernels_.back().sequence = sequence();
-  }
-  /// The side of a square of as many scores: queries may be a part (context parallelism).
-  double sequence() const {
-    const auto length = [&](const char* name) {
-      return static_cast<double>(extent_from_back(facts_.type(tensor_argument(node_, name)), 2));
-    };
-    return std::sqrt(length("query") * length("key"));
+    multiply(Pass::BackwardInput, kAttentionBackward * work.flops, 2 * operands + 2 * out(), type,
+             1, share);
+    kernels_.back().sequence = work.side;
+    if (const ValueId sinks = tensor_argument(node_, "sinks"); needs(sinks)) accumulate(sinks);
   }
   /// Products and passes over the matrix of scores as separate kernels.
   void list_attention_parts() {
-    const auto [flops, elements] = scores();
+    const Scores all = scores();
+    const Flops flops = all.flops;
+    const std::int64_t elements = all.elements;
     const DType type = product_type(tensor_argument(node_, "query"));
     const Bytes matrix = elements * element_size(type);
     for (int product = 0; product < 2; ++product)
@@ -494,6 +506,60 @@ class NodeKernels {
     for (int product = 0; product < 4; ++product)
       multiply(Pass::BackwardInput, 0.5 * flops, matrix + out(), type);
     for (const int passes : {3, 3}) move(Pass::BackwardInput, passes * matrix);
+  }
+
+  // ---- Mamba-2 ----
+  /// The kernels of mamba_split_conv1d_scan_combined (github.com/state-spaces/mamba 2.2): a
+  /// convolution; in chunks of Q tokens, for each group the products of C and B (Q x N x Q), for
+  /// each head what a chunk adds to the state (N x Q x P), what its values give (Q x Q x P) and what
+  /// the state gives (Q x N x P); states from chunk to chunk; gate and norm. Backward makes the
+  /// convolution, C B and the states again. Products at the efficiency of fused attention.
+  void list_state_space() {
+    const auto number = [&](const char* name) { return number_argument(node_, name, 1); };
+    const double heads = number("heads"), size = number("head_size"), groups = number("groups"),
+                 state = number("state"), chunk = number("chunk");
+    const TensorType& result = facts_.type(node_.outputs.front());
+    const auto tokens =
+        static_cast<double>(result.elements()) / static_cast<double>(extent_from_back(result, 1));
+    const ValueId input = first_tensor(node_);
+    const DType type = product_type(input);
+    const double by_group = 2 * tokens * groups * chunk * state,
+                 by_state = 2 * tokens * heads * state * size,
+                 by_chunk = 2 * tokens * heads * chunk * size;
+    const auto bytes = [](double elements, std::int64_t each) {
+      return Bytes{std::llround(elements * static_cast<double>(each))};
+    };
+    const std::int64_t narrow = element_size(type).value, wide = 4;
+    const Bytes values = bytes(tokens * heads * size, narrow),
+                convolved = bytes(tokens * (heads * size + 2 * groups * state), narrow),
+                products = bytes(tokens * groups * chunk, wide),
+                states = bytes(tokens / chunk * heads * state * size, wide);
+    const auto multiplied = [&](Pass pass, double flops, Bytes moved) {
+      multiply(pass, Flops{flops}, moved, type, 1, kAttentionShare);
+    };
+    const auto make_states = [&](Pass pass) {
+      move(pass, 2 * convolved);
+      multiplied(pass, by_group, convolved - values + products);
+      multiplied(pass, by_state, convolved + states);
+      move(pass, 2 * states);
+    };
+    make_states(Pass::Forward);
+    multiplied(Pass::Forward, by_chunk + by_state, products + convolved + states + values);
+    move(Pass::Forward, 3 * values);
+    if (!back_) return;
+    const Pass back = Pass::BackwardInput;
+    make_states(back);
+    move(back, 5 * values);                                      // gate and norm
+    multiplied(back, by_state, convolved + values + states);     // of the states
+    move(back, 2 * states);
+    multiplied(back, by_chunk + by_state, products + convolved + states + 2 * values);  // values
+    multiplied(back, by_state, convolved + states);              // B by the states
+    multiplied(back, by_state, convolved + values + states);     // C by the states
+    multiplied(back, by_chunk, 2 * values + products);           // of the products of C and B
+    multiplied(back, 2 * by_group, 2 * (convolved - values) + products);
+    move(back, 3 * convolved);
+    for (const ValueId v : facts_.distinct_inputs(n_))
+      if (needs(v)) accumulate(v);
   }
 
   // ---- around the operator ----

@@ -130,6 +130,8 @@ const FieldList<Written>& mesh_file_fields() {
       of_run("overlap_reductions", &MeshRun::overlap_reductions, flag()),
       of_part(&Written::mesh,
               of_part(&MeshFile::run, field("once_a_host", &MeshRun::once_a_host, flag(), ""))),
+      of_part(&Written::mesh, of_part(&MeshFile::run, field("recompute_modules", &MeshRun::modules,
+                                                            module_list(), ""))),
       of_run("overlap_factor", &MeshRun::overlap_factor, real(1, 4))};
   return fields;
 }
@@ -159,6 +161,18 @@ Kind<std::array<Axis, kAxes>> axis_order() {
                           [](Axis axis) { return yaml_scalar(to_string(axis)); });
       },
       true};
+}
+
+Kind<std::vector<Module>> module_list() {
+  Kind<std::vector<Module>> kind = list_of(word(words_of<Module>(all_modules())));
+  kind.read = [read = kind.read](const YamlNode& node) {
+    std::vector<Module> modules = read(node);
+    std::ranges::sort(modules);
+    modules.erase(std::unique(modules.begin(), modules.end()), modules.end());
+    if (modules.empty()) node.fail("a list of no modules; name one, or leave it out");
+    return modules;
+  };
+  return kind;
 }
 
 namespace {

@@ -22,6 +22,8 @@ struct MeshFile {
 
 /// The axes of a mesh, neighbours first, each once.
 Kind<std::array<Axis, kAxes>> axis_order();
+/// Modules of a layer by Megatron-LM's names, each once, sorted.
+Kind<std::vector<Module>> module_list();
 /// The type of parameters and activations.
 /// What `precision` of a mesh says: a type of 16 bits, and the format of its linear layers'
 /// products.

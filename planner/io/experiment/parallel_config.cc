@@ -37,12 +37,25 @@ Kind<std::vector<Number>> sizes(Number least, Number most, const std::vector<Num
 }
 
 Kind<std::vector<Recompute>> recomputation(const std::vector<Recompute>& all) {
-  Kind<std::vector<Recompute>> kind = list_of(word(words_of<Recompute>(all)));
+  Kind<std::vector<Recompute>> kind = list_of(word(words_of<Recompute>(
+      {Recompute::None, Recompute::Attention, Recompute::Selective, Recompute::Full})));
   kind.values += ", a list, or `search`";
   kind.read = [read = kind.read, all](const YamlNode& node) {
     return is_search(node) ? all : read(node);
   };
   kind.value = [](const auto&) { return yaml_scalar("search"); };
+  return kind;
+}
+
+Kind<std::vector<Module>> modules_or_search() {
+  Kind<std::vector<Module>> kind = module_list();
+  kind.values += ", a list, or `search`";
+  kind.read = [read = kind.read](const YamlNode& node) {
+    return is_search(node) ? std::vector<Module>{} : read(node);
+  };
+  kind.value = [value = kind.value](const std::vector<Module>& modules) {
+    return modules.empty() ? yaml_scalar("search") : value(modules);
+  };
   return kind;
 }
 
@@ -134,7 +147,10 @@ const FieldList<MeshQuestion>& mesh_fields() {
       field("zero", &Question::zero, sizes<int>(0, 3, open.zero),
             "what the replicas divide: [ZeRO](#zero). `search` takes 0, 1 and 3"),
       field("recompute", &Question::recomputation, recomputation(open.recomputation),
-            "`full`: each layer keeps its input alone"),
+            "`full`: each layer keeps its input alone; `selective`: "
+            "[modules](recomputation.md#modules-of-a-layer), which `search` leaves out"),
+      field("recompute_modules", &Question::modules, modules_or_search(),
+            "what `selective` recomputes; `search`: each of some sets"),
       field("stages_per_rank", &Question::stages_per_rank,
             sizes<std::int64_t>(1, 64, open.stages_per_rank),
             "V of interleaved pipelines to try; `search`: 1, 2 and 4"),

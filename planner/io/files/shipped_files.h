@@ -19,7 +19,7 @@ struct ShippedFolder {
   const char* extension;
 };
 inline constexpr ShippedFolder kShippedModels[] = {
-    {"architectures", ".yaml"}, {"models", ".pt2"}, {"tables", ".csv"}};
+    {"architectures", ".yaml"}, {"architectures", ".json"}, {"models", ".pt2"}, {"tables", ".csv"}};
 inline constexpr ShippedFolder kShippedClusters[] = {{"clusters", ".yaml"}};
 
 /// The file of that name, with or without its ending; nothing for paths, and where there is none.

@@ -16,7 +16,7 @@ Kind<Biases> biases() {
   return {flag().values,
           [](const YamlNode& node) {
             const bool all = node.as_bool();
-            return Biases{all, all, all};
+            return Biases{all, all, all, false};
           },
           [](const Biases& of) { return flag().value(of.feed_forward); }};
 }
@@ -29,6 +29,62 @@ const FieldList<LatentAttention>& latent_fields() {
       field("rotary_size", &Latent::rotary_size, size(), "").needed(),
       field("value_size", &Latent::value_size, size(), "").needed()};
   return fields;
+}
+
+const FieldList<Mamba>& mamba_fields() {
+  static const FieldList<Mamba> fields = {
+      field("heads", &Mamba::heads, size(), "").needed(),
+      field("head_size", &Mamba::head_size, size(), "").needed(),
+      field("groups", &Mamba::groups, size(), "").needed(),
+      field("state", &Mamba::state, size(), "").needed(),
+      field("convolution", &Mamba::convolution, size(), ""),
+      field("chunk", &Mamba::chunk, size(), ""),
+      field("convolution_bias", &Mamba::convolution_bias, flag(), "")};
+  return fields;
+}
+
+const FieldList<LayerKind>& layer_kind_fields() {
+  using Of = LayerKind;
+  const Kind<std::int64_t> tokens = whole<std::int64_t>(0, kMost);
+  static const FieldList<LayerKind> fields = {
+      field("mixer", &Of::mixer,
+            word<MixerKind>({{"attention", MixerKind::Attention},
+                             {"mamba", MixerKind::Mamba},
+                             {"none", MixerKind::None}}),
+            ""),
+      field("feed_forward", &Of::feed_forward,
+            word<FeedForwardKind>({{"dense", FeedForwardKind::Dense},
+                                   {"experts", FeedForwardKind::Experts},
+                                   {"none", FeedForwardKind::None}}),
+            ""),
+      field("window", &Of::window, tokens, ""),
+      field("chunk", &Of::chunk, tokens, ""),
+      field("rotary", &Of::rotary, flag(), "")};
+  return fields;
+}
+
+/// A pattern says of each layer what it is made of, which then has to be described.
+void check_pattern(const YamlNode& root, const Architecture& of) {
+  const auto pattern = root.find("pattern");
+  if (!pattern) {
+    if (const auto mamba = root.find("mamba")) mamba->fail("only with a `pattern` that has it");
+    return;
+  }
+  for (const char* key : {"dense_layers", "window"})
+    if (const auto said = root.find(key)) said->fail("only without `pattern`, which says it");
+  const std::vector<YamlNode> items = pattern->items_or_self();
+  if (items.empty()) pattern->fail("a pattern of no layers; list at least one");
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const LayerKind& kind = of.pattern[i];
+    if (kind.mixer == MixerKind::Mamba && !of.mamba)
+      items[i].fail("a Mamba layer needs the key `mamba: {heads, head_size, groups, state}`");
+    if (kind.feed_forward == FeedForwardKind::Experts && of.experts == 0)
+      items[i].fail("a layer of experts needs the key `experts`");
+    if (kind.mixer == MixerKind::None && kind.feed_forward == FeedForwardKind::None)
+      items[i].fail("a layer without mixer and feed-forward part; leave it out");
+    if (kind.window > 0 && kind.chunk > 0)
+      items[i].fail("window and chunk exclude each other; leave one of them out");
+  }
 }
 
 void check_attention(const YamlNode& root, Architecture& of) {
@@ -58,7 +114,8 @@ void check_attention(const YamlNode& root, Architecture& of) {
 
 void check_experts(const YamlNode& root, Architecture& of) {
   if (!root.find("experts")) {
-    for (const char* key : {"experts_per_token", "shared_experts", "dense_layers"})
+    for (const char* key :
+         {"experts_per_token", "shared_experts", "shared_feed_forward", "dense_layers"})
       if (const auto other = root.find(key)) other->fail("only with `experts`");
     of.dense_feed_forward = 0;
     return;
@@ -67,7 +124,7 @@ void check_experts(const YamlNode& root, Architecture& of) {
   if (const auto dense = root.find("dense_layers")) dense->as_int(0, of.layers);
   if (of.dense_layers > 0)
     root.at("dense_feed_forward");
-  else
+  else if (of.pattern.empty())
     of.dense_feed_forward = 0;
 }
 
@@ -79,6 +136,7 @@ Architecture read_document(const YamlDocument& document) {
   architecture_fields().read(root, of);
   check_attention(root, of);
   check_experts(root, of);
+  check_pattern(root, of);
   return of;
 }
 
@@ -105,9 +163,21 @@ const FieldList<Architecture>& architecture_fields() {
       field("experts_per_token", &Of::top_k, size(), "required with `experts`").by_default("none"),
       field("shared_experts", &Of::shared_experts, whole<std::int64_t>(0, kMost),
             "that every token passes"),
+      field("shared_feed_forward", &Of::shared_feed_forward, size(), "width of all of them")
+          .by_default("shared_experts x feed_forward"),
       field("dense_layers", &Of::dense_layers, whole<std::int64_t>(0, kMost),
             "the first so many layers have no experts"),
-      field("dense_feed_forward", &Of::dense_feed_forward, size(), "width in these layers")
+      field("dense_feed_forward", &Of::dense_feed_forward, size(),
+            "width in layers without experts, of a model that has some")
+          .by_default("feed_forward"),
+      field("window", &Of::window, whole<std::int64_t>(0, kMost),
+            "tokens that a token attends to; 0: all before it"),
+      field("pattern", &Of::pattern, list_of(map_of(layer_kind_fields())),
+            "kinds of layers in turn, repeated: [unlike layers](#unlike-layers)")
+          .by_default("all alike"),
+      field("mamba", &Of::mamba, map_of(mamba_fields()),
+            "`{heads, head_size, groups, state, convolution, chunk, convolution_bias}` of a "
+            "Mamba-2 layer (arXiv 2405.21060)")
           .by_default("none"),
       field("latent_attention", &Of::latent, map_of(latent_fields()),
             "`{query_rank, key_value_rank, rotary_size, value_size}`: keys and values from "
@@ -117,7 +187,9 @@ const FieldList<Architecture>& architecture_fields() {
             "of a layer's inputs")
           .needed(),
       field("activation", &Of::activation,
-            word<Activation>({{"gelu", Activation::Gelu}, {"swiglu", Activation::Swiglu}}),
+            word<Activation>({{"gelu", Activation::Gelu},
+                              {"swiglu", Activation::Swiglu},
+                              {"squared_relu", Activation::SquaredRelu}}),
             "`swiglu` has a gate")
           .needed(),
       field("attention", &Of::attention,
@@ -125,11 +197,20 @@ const FieldList<Architecture>& architecture_fields() {
             "`plain`: scores, softmax and dropout as operators")
           .needed(),
       field("position", &Of::position,
-            word<PositionKind>(
-                {{"learned", PositionKind::Learned}, {"rotary", PositionKind::Rotary}}),
+            word<PositionKind>({{"learned", PositionKind::Learned},
+                                {"rotary", PositionKind::Rotary},
+                                {"none", PositionKind::None}}),
             "of a token")
           .needed(),
-      field("bias", &Of::bias, biases(), "of all products").needed(),
+      field("query_key_norm", &Of::query_key_norm,
+            word<QueryKeyNorm>({{"none", QueryKeyNorm::None},
+                                {"head", QueryKeyNorm::Head},
+                                {"heads", QueryKeyNorm::Heads},
+                                {"unweighted", QueryKeyNorm::Unweighted}}),
+            "of queries and keys: each head by itself, a rank's together, or each by itself without "
+            "weights behind the rotation"),
+      field("attention_sinks", &Of::sinks, flag(), "a learned score of every head (GPT-OSS)"),
+      field("bias", &Of::bias, biases(), "of all products but routers").needed(),
       field("tied_embedding", &Of::tied_embedding, flag(), "the head has the embedding's weights")
           .needed(),
       field("dropout", &Of::dropout, real(0, 1), "probability")};

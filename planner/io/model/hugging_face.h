@@ -9,11 +9,12 @@ namespace pfeife {
 /// It says a model_type. (JSON is read as YAML, which says where an error is.)
 bool is_hugging_face(const YamlNode& root);
 
-/// Reads `root` by its `model_type`: deepseek_v3, gpt2, llama, mistral, mixtral, phi3, qwen2,
-/// qwen3, qwen3_moe. Absent fields have the defaults of transformers 5.24. The sequence stays open
-/// (max_position_embeddings is what a model can, not what it is trained with), attention is fused.
-/// Errors: ConfigError with the place for another model_type, and for what has no price: layers of
-/// unlike kinds in turn, other activations, quantized weights.
+/// Reads `root` by its `model_type`: deepseek_v3, glm4_moe, gpt2, gpt_oss, kimi_k2, llama, llama4,
+/// llama4_text, minimax_m2, mistral, mixtral, nemotron_h, phi3, qwen2, qwen3, qwen3_moe. Absent
+/// fields have the defaults of transformers 5.24. The sequence stays open (max_position_embeddings
+/// is what a model can, not what it is trained with), attention is fused. Errors: ConfigError with
+/// the place for another model_type, and for what has no price: other activations, quantized
+/// weights.
 Architecture hugging_face_architecture(const YamlNode& root);
 
 }  // namespace pfeife

@@ -106,9 +106,16 @@ Exported export_for_megatron(const PlanToExport& planned) {
   if (planned.of_architecture) number("--seq-length", run.architecture.sequence);
   if (run.type == DType::BFloat16) flags.emplace_back("--bf16");
   if (run.type == DType::Float16) flags.emplace_back("--fp16");
-  for (std::string& flag :
-       recomputation(recomputed_modules(planned, stages), stages, exported.lost))
-    flags.push_back(std::move(flag));
+  std::vector<std::string> again =
+      recomputation(recomputed_modules(planned, stages), stages, exported.lost);
+  if (!run.modules.empty() && again.empty()) {
+    again = {"--recompute-granularity selective", "--recompute-modules"};
+    for (const Module module : run.modules) again.back() += " " + to_string(module);
+  } else if (!run.modules.empty()) {
+    exported.lost.push_back("modules recomputed (" + recomputed_text(run) +
+                            ") besides blocks: Megatron-LM has one granularity");
+  }
+  flags.insert(flags.end(), again.begin(), again.end());
 
   std::string text =
       "# Megatron-LM: source this, then pretrain_gpt.py \"${PLAN_ARGS[@]}\" with the model's own "

@@ -17,41 +17,86 @@ std::string nearest_divisors(std::int64_t whole, std::int64_t size) {
                         : std::to_string(below) + " or " + std::to_string(above);
 }
 
+/// What the layers of a model are made of.
+struct Parts {
+  bool attention = false, mamba = false, dense = false, experts = false;
+  bool masked = false;  ///< attention with a window or chunks
+};
+Parts parts_of(const Architecture& of) {
+  Parts parts;
+  for (std::int64_t l = 0; l < of.layers; ++l) {
+    const LayerKind kind = layer_kind(of, l);
+    parts.attention |= kind.mixer == MixerKind::Attention;
+    parts.mamba |= kind.mixer == MixerKind::Mamba;
+    parts.dense |= kind.feed_forward == FeedForwardKind::Dense;
+    parts.experts |= kind.feed_forward == FeedForwardKind::Experts;
+    parts.masked |= kind.window > 0 || kind.chunk > 0;
+  }
+  return parts;
+}
+
 void check_tensor(const MeshRun& run) {
   const Architecture& of = run.architecture;
   const std::int64_t tp = run.mesh.size(Axis::Tensor);
-  must_divide("tp", tp, "heads", of.heads);
-  if (tp < of.kv_heads) must_divide("tp", tp, "key and value heads", of.kv_heads);
-  if (tp > of.kv_heads && tp % of.kv_heads != 0)
-    throw ConfigError({}, stream_all("tp ", tp, " is no multiple of the ", of.kv_heads,
-                                     " key and value heads; nearest: tp ", of.kv_heads));
-  must_divide("tp", tp, "columns of the feed-forward layer", of.feed_forward);
-  if (of.dense_layers > 0)
+  const Parts parts = parts_of(of);
+  if (parts.attention) {
+    must_divide("tp", tp, "heads", of.heads);
+    if (tp < of.kv_heads) must_divide("tp", tp, "key and value heads", of.kv_heads);
+    if (tp > of.kv_heads && tp % of.kv_heads != 0)
+      throw ConfigError({}, stream_all("tp ", tp, " is no multiple of the ", of.kv_heads,
+                                       " key and value heads; nearest: tp ", of.kv_heads));
+  }
+  if (parts.mamba) {
+    must_divide("tp", tp, "groups of a Mamba layer", of.mamba->groups);
+    must_divide("tp", tp, "heads of a Mamba layer", of.mamba->heads);
+  }
+  if (parts.experts || of.experts == 0)
+    must_divide("tp", tp, "columns of the feed-forward layer", of.feed_forward);
+  if (parts.experts && of.shared_feed_forward > 0)
+    must_divide("tp", tp, "columns of the shared experts", of.shared_feed_forward);
+  if (parts.dense && of.dense_feed_forward > 0)
     must_divide("tp", tp, "columns of the dense layers' feed-forward", of.dense_feed_forward);
   must_divide("tp", tp, "words of the vocabulary (pad it)", of.vocabulary);
+}
+
+/// A rank of cp has a part of a Mamba layer's heads.
+void check_mamba_context(const MeshRun& run) {
+  const Mamba& mamba = *run.architecture.mamba;
+  const std::int64_t tp = run.mesh.size(Axis::Tensor), cp = run.mesh.size(Axis::Context);
+  const std::int64_t groups = mamba.groups / tp;
+  must_divide("cp", cp, "heads of a Mamba layer on a rank of tp", mamba.heads / tp);
+  if (cp > groups ? cp % groups != 0 : groups % cp != 0)
+    throw ConfigError({}, stream_all("cp ", cp, " neither divides the ", groups,
+                                     " groups of a Mamba layer on a rank of tp, nor is their "
+                                     "multiple; nearest: cp ",
+                                     nearest_divisors(groups, cp)));
 }
 
 void check_sequence(const MeshRun& run) {
   const std::int64_t cp = run.mesh.size(Axis::Context), tp = run.mesh.size(Axis::Tensor);
   const Architecture& of = run.architecture;
+  const Parts parts = parts_of(of);
   if (of.sequence == 0)
     throw ConfigError({},
                       "the model leaves open how long its sequences are; say training.sequence");
   if (of.positions > 0 && of.sequence > of.positions)
     throw ConfigError({}, stream_all("sequences of ", of.sequence, " tokens, and ", of.positions,
                                      " positions that are learned; shorten training.sequence"));
-  if (of.window > 0 && of.sequence > of.window)
-    throw ConfigError(
-        {}, stream_all("sequences of ", of.sequence, " tokens, of which each sees ", of.window,
-                       " (sliding_window), which is not priced; shorten "
-                       "training.sequence, or set sliding_window to null"));
   must_divide("cp", cp, "tokens of a sequence", of.sequence);
   if (run.sequence_parallel)
     must_divide("tp", tp, "tokens of a rank (sequence parallelism)",
                 run.architecture.sequence / cp);
-  if (cp > 1 && !divides_context(of))
-    throw ConfigError({}, stream_all("cp ", cp, " needs fused attention; write `attention: fused` ",
-                                     "in the architecture, or cp 1"));
+  if (parts.attention && !divides_context(of)) {
+    if (cp > 1)
+      throw ConfigError({},
+                        stream_all("cp ", cp, " needs fused attention; write `attention: fused` ",
+                                   "in the architecture, or cp 1"));
+    if (parts.masked)
+      throw ConfigError({},
+                        "a window or chunks of attention need a fused kernel; write `attention: "
+                        "fused` in the architecture");
+  }
+  if (parts.mamba) check_mamba_context(run);
 }
 
 void check_experts(const MeshRun& run) {
@@ -62,6 +107,18 @@ void check_experts(const MeshRun& run) {
         {}, "ep " + std::to_string(ep) + ": the model has no experts to divide; leave ep out");
   must_divide("ep", ep, "experts", run.architecture.experts);
   must_divide("ep", ep, "replicas (dp)", run.mesh.size(Axis::Data));
+}
+
+void check_modules(const MeshRun& run) {
+  if (run.modules.empty()) return;
+  const std::vector<Module> has = modules_of(run.architecture);
+  for (const Module module : run.modules) {
+    if (std::ranges::find(has, module) != has.end()) continue;
+    std::string names;
+    for (const Module other : has) names += (names.empty() ? "" : ", ") + to_string(other);
+    throw ConfigError({}, stream_all("recompute_modules: no layer of the model has ",
+                                     to_string(module), "; it has ", names));
+  }
 }
 
 }  // namespace
@@ -85,6 +142,7 @@ void check_run(const MeshRun& run) {
   check_tensor(run);
   check_sequence(run);
   check_experts(run);
+  check_modules(run);
   must_divide("dp", run.mesh.size(Axis::Data), "sequences of the global batch", run.global_batch);
   must_divide("the microbatch size", run.microbatch_size, "sequences of a replica",
               run.global_batch / run.mesh.size(Axis::Data));
@@ -99,6 +157,38 @@ void check_run(const MeshRun& run) {
                       stream_all("pp ", run.mesh.size(Axis::Pipeline), " x ", run.stages_per_rank,
                                  " stages a rank are more than the ", pieces,
                                  " layers with embedding and head; nearest: ", pieces, " stages"));
+}
+
+std::vector<Module> modules_of(const Architecture& architecture) {
+  const Parts parts = parts_of(architecture);
+  std::vector<Module> modules;
+  for (const Module module : all_modules()) {
+    const bool has = module == Module::Norm            ? true
+                     : module == Module::LatentUp      ? architecture.latent.has_value()
+                     : module == Module::CoreAttention ? parts.attention
+                     : module == Module::SharedExperts ? parts.experts && architecture.shared_experts > 0
+                     : module == Module::FeedForward   ? parts.dense
+                                                       : parts.experts;
+    if (has) modules.push_back(module);
+  }
+  return modules;
+}
+
+std::vector<std::vector<Module>> modules_to_try(const Architecture& architecture) {
+  std::vector<std::vector<Module>> sets;
+  std::vector<Module> so_far;
+  for (const Module module : modules_of(architecture)) {
+    so_far.push_back(module);
+    sets.push_back(so_far);
+  }
+  return sets;
+}
+
+std::string recomputed_text(const MeshRun& run) {
+  if (run.modules.empty()) return to_string(run.recomputation);
+  std::string text = run.recomputation == Recompute::None ? "" : to_string(run.recomputation);
+  for (const Module module : run.modules) text += (text.empty() ? "" : "+") + to_string(module);
+  return text;
 }
 
 bool divides_context(const Architecture& architecture) {

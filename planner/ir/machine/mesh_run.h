@@ -29,6 +29,7 @@ struct MeshRun {
   /// None, Attention (scores, softmax, dropout, context of each layer), or Full (each layer; its
   /// input is kept).
   Recompute recomputation = Recompute::None;
+  std::vector<Module> modules = {};  ///< recomputed besides, in every layer; sorted
   bool sequence_parallel = false;
   /// A message between hosts goes in tp parts, one from each rank, which are gathered where they
   /// arrive (Narayanan et al. 2021, sec. 4.1); else each rank sends all of it. With
@@ -66,6 +67,8 @@ struct MeshQuestion {
   std::vector<std::int64_t> stages_per_rank{1, 2, 4};
   std::vector<int> zero{0, 1, 3};
   std::vector<Recompute> recomputation{Recompute::None, Recompute::Attention, Recompute::Full};
+  /// What Recompute::Selective recomputes: these modules; empty = each of modules_to_try().
+  std::vector<Module> modules = {};
   /// As PlanSettings has them.
   std::optional<AllocatorSettings> allocator = AllocatorSettings{};
   std::optional<double> memory_margin = {};
@@ -81,6 +84,14 @@ void must_divide(const std::string& name, std::int64_t size, const std::string& 
 /// Refuses a run that cannot be divided: ConfigError without a place, that names what does not
 /// divide what, and the nearest sizes that do.
 void check_run(const MeshRun& run);
+
+/// The modules that the layers of a model have.
+std::vector<Module> modules_of(const Architecture& architecture);
+/// The first one of modules_of(), the first two, and so on: what a search of selective
+/// recomputation tries.
+std::vector<std::vector<Module>> modules_to_try(const Architecture& architecture);
+/// "none", "full", "layernorm+moe_act".
+std::string recomputed_text(const MeshRun& run);
 
 /// Whether context parallelism can divide the model: its attention is fused.
 bool divides_context(const Architecture& architecture);

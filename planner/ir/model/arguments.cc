@@ -51,7 +51,7 @@ Factors factors_of(const Node& node) {
   if (mat1 != kNoValue) return {mat1, tensor_argument(node, "mat2"), tensor_argument(node, "self")};
   for (const char* name : {"other", "mat2", "vec", "tensor", "y"})
     if (const ValueId right = tensor(name); right != kNoValue)
-      return {tensor(name[0] == 'y' ? "x" : "self"), right, kNoValue};
+      return {tensor(name[0] == 'y' ? "x" : "self"), right, tensor("bias")};
   return {tensor("self"), kNoValue, kNoValue};
 }
 
