@@ -46,9 +46,9 @@ LayerCollectives collective_times(const Graph& graph, const Node& node, const Gr
   PFEIFE_CHECK(node.op == "pfeife::all_to_all", node.op);
   const Nanoseconds exchange =
       run.once_a_host && collective_axis(node) == "ep"
-          ? expert_exchange_time(in, {run.architecture.experts, run.architecture.top_k},
-                                             group, network)
-                      : time(AllToAll, in);
+          ? expert_exchange_time(in, {run.architecture.experts, run.architecture.top_k}, group,
+                                 network)
+          : time(AllToAll, in);
   return {exchange, exchange};
 }
 
@@ -258,14 +258,13 @@ void add_blocks(MeshLayers& pieces, const Architecture& of, Recompute recomputat
     pieces.first.push_back(static_cast<std::int32_t>(first));
     if (recomputation == Recompute::Full)
       pieces.blocks.push_back({LayerId{first}, LayerId{first + 2}});
-    if (recomputation == Recompute::Attention &&
-        layer_kind(of, l).mixer == MixerKind::Attention)
+    if (recomputation == Recompute::Attention && layer_kind(of, l).mixer == MixerKind::Attention)
       pieces.blocks.push_back({LayerId{first + 1}, LayerId{first + 1}});
   }
 }
 
-/// What a transformer layer's costs depend on: its kind and its neighbours', and whether it is in 16
-/// bits at an end of the model.
+/// What a transformer layer's costs depend on: its kind and its neighbours', and whether it is in
+/// 16 bits at an end of the model.
 using Likeness = std::tuple<std::optional<LayerKind>, LayerKind, std::optional<LayerKind>, bool>;
 std::vector<Likeness> likenesses(const std::vector<LayerKind>& kinds, std::size_t wide) {
   std::vector<Likeness> all;
@@ -277,8 +276,8 @@ std::vector<Likeness> likenesses(const std::vector<LayerKind>& kinds, std::size_
   return all;
 }
 
-/// The transformer layers that are priced: the first ones and the last, as few as have one like each
-/// of the model's.
+/// The transformer layers that are priced: the first ones and the last, as few as have one like
+/// each of the model's.
 struct PricedLayers {
   std::vector<LayerKind> kinds;
   std::vector<std::size_t> sources;  ///< [layer of the model] the priced one that it is like
@@ -327,7 +326,8 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
   const RankGraph rank = rank_graph(run.architecture, run.mesh,
                                     {.microbatch_size = run.microbatch_size,
                                      .sequence_parallel = run.sequence_parallel,
-                                     .type = run.type});
+                                     .type = run.type,
+                                     .separate_experts = run.separate_experts});
   const FactsByPrecision facts(rank.graph);
   const std::vector<Format> formats = formats_of(rank, run);
   Profile profile = roofline_profile(facts, network.device,

@@ -373,8 +373,8 @@ Bytes reserved_by(const MeshRun& run, const std::optional<AllocatorSettings>& al
   if (!allocator) return allocated;
   // Published of several stages a rank with recomputation: up to 1.43 (arXiv 2507.16274).
   constexpr double kTornUp = 1.15;
-  const bool torn = run.stages_per_rank > 1 &&
-                    (run.recomputation != Recompute::None || !run.modules.empty());
+  const bool torn =
+      run.stages_per_rank > 1 && (run.recomputation != Recompute::None || !run.modules.empty());
   const double factor =
       torn && !allocator->expandable_segments ? kTornUp : reserved_factor(*allocator);
   return Bytes{static_cast<std::int64_t>(factor * static_cast<double>(allocated.value))};

@@ -16,6 +16,7 @@ class RankGraphWriter {
         cp_(mesh.size(Axis::Context)),
         ep_(mesh.experts),
         sp_(options.sequence_parallel && tp_ > 1),
+        separate_(options.separate_experts),
         batch_(options.microbatch_size),
         sequence_(of.sequence / cp_),
         part_(sp_ ? sequence_ / tp_ : sequence_),
@@ -121,8 +122,8 @@ class RankGraphWriter {
   struct Projected {
     ValueId query, key, value;  // [sequence, batch, heads, head size]
   };
-  /// A layer in three pieces: the mixer's products in, the mixer, and the rest; without a mixer, norm,
-  /// feed-forward part, residual.
+  /// A layer in three pieces: the mixer's products in, the mixer, and the rest; without a mixer,
+  /// norm, feed-forward part, residual.
   ValueId write_layer(ValueId x, std::int64_t layer) {
     const LayerKind kind = layer_kind(of_, layer);
     const std::string path = "layers." + std::to_string(layer);
@@ -186,12 +187,13 @@ class RankGraphWriter {
     const std::int64_t heads = mamba.heads / tp_, groups = mamba.groups / tp_,
                        inner = heads * mamba.head_size,
                        convolved = inner + 2 * groups * mamba.state;
-    const std::int64_t heads_here = heads / cp_, groups_here = std::max<std::int64_t>(1, groups / cp_);
+    const std::int64_t heads_here = heads / cp_,
+                       groups_here = std::max<std::int64_t>(1, groups / cp_);
     const std::int64_t inner_here = heads_here * mamba.head_size;
     if (cp_ > 1)
-      in = collective("all_to_all", in, "cp",
-                      {of_.sequence, batch_,
-                       2 * inner_here + 2 * groups_here * mamba.state + heads_here});
+      in = collective(
+          "all_to_all", in, "cp",
+          {of_.sequence, batch_, 2 * inner_here + 2 * groups_here * mamba.state + heads_here});
     std::vector<Argument> arguments = {
         {"input", in},
         {"convolution", writer_.parameter("convolution", {convolved, mamba.convolution})}};
@@ -228,10 +230,11 @@ class RankGraphWriter {
       };
       if (of_.query_key_norm == QueryKeyNorm::Head)
         each([&](const char* name, ValueId v) { return norm(name, v); });
-      if (of_.query_key_norm == QueryKeyNorm::Heads) each([&](const char* name, ValueId v) {
-        const Sizes by_head = writer_.type(v).sizes;
-        return dense_view(norm(name, dense_view(v, full(by_head[2] * by_head[3]))), by_head);
-      });
+      if (of_.query_key_norm == QueryKeyNorm::Heads)
+        each([&](const char* name, ValueId v) {
+          const Sizes by_head = writer_.type(v).sizes;
+          return dense_view(norm(name, dense_view(v, full(by_head[2] * by_head[3]))), by_head);
+        });
       if (!rotary) return {query, key, value};
       query = rotate("query", query), key = rotate("key", key);
       if (of_.query_key_norm == QueryKeyNorm::Unweighted)
@@ -394,10 +397,9 @@ class RankGraphWriter {
     const std::int64_t rows = sequence_ * batch_, copies = rows * of_.top_k;
     const std::int64_t here = of_.experts / ep_, inner = of_.feed_forward / tp_;
     const ValueId flat = writer_.view(x, "aten::view", {rows, of_.hidden}, {of_.hidden, 1});
-    const ValueId gates = writer_.call(
-        "gates", "aten::softmax",
-        {{"self", router(flat)}, {"dim", std::int64_t{-1}}},
-        Sizes{rows, of_.experts});
+    const ValueId gates =
+        writer_.call("gates", "aten::softmax", {{"self", router(flat)}, {"dim", std::int64_t{-1}}},
+                     Sizes{rows, of_.experts});
     const std::vector<ValueId> best =
         writer_.call_many("best", "aten::topk", {{"self", gates}, {"k", of_.top_k}},
                           {dense_tensor({rows, of_.top_k}, writer_.element()),
@@ -412,6 +414,7 @@ class RankGraphWriter {
                                          {"mat2", writer_.parameter(path, {here, in, out})}};
       if (of_.bias.feed_forward)
         arguments.push_back({"bias", writer_.parameter(path + "_bias", {here, out})});
+      if (separate_) arguments.push_back({"kernels", here});
       const ValueId result =
           writer_.call(name, "aten::_grouped_mm", std::move(arguments), Sizes{copies, out});
       made_.linear.push_back(writer_.last());
@@ -467,7 +470,7 @@ class RankGraphWriter {
 
   const Architecture& of_;
   const std::int64_t tp_, cp_, ep_;
-  const bool sp_;
+  const bool sp_, separate_;
   const std::int64_t batch_, sequence_, part_, heads_, kv_heads_;
   GraphWriter writer_;
   ValueId embedding_;

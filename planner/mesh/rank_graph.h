@@ -24,6 +24,7 @@ struct RankGraphOptions {
   std::int64_t microbatch_size = 1;  ///< sequences
   bool sequence_parallel = false;    ///< norms and dropout on a tp-th of the sequence
   DType type = DType::Float16;       ///< of parameters and activations
+  bool separate_experts = false;     ///< a product's kernel an expert
 };
 
 /// What a range of layers is for.
@@ -52,7 +53,8 @@ struct RankGraph {
 };
 
 /// Nodes are in modules "embedding", "layers.3.before", "layers.3.attention" (or "layers.3.mamba",
-/// "layers.3.feed_forward"), "layers.3.after", "head". The mesh must divide the architecture: check_mesh(). Linear in the layers.
+/// "layers.3.feed_forward"), "layers.3.after", "head". The mesh must divide the architecture:
+/// check_mesh(). Linear in the layers.
 RankGraph rank_graph(const Architecture& of, const Mesh& mesh, const RankGraphOptions& options);
 
 /// A collective node's axis: "tp", "cp" or "ep"; "" = the node is no collective.

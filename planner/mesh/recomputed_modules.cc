@@ -66,10 +66,10 @@ class ModuleRecomputer {
         const ValueId v = facts_.storage(read);
         if (facts_.graph.value(v).role != ValueRole::Intermediate || is_made_inside(v)) continue;
         const auto found = std::ranges::find(profile_.storages, v, &SavedStorage::value);
-        SavedStorage& storage = found == profile_.storages.end()
-                                    ? profile_.storages.emplace_back(SavedStorage{
-                                          v, facts_.bytes(v), {}, {}})
-                                    : *found;
+        SavedStorage& storage =
+            found == profile_.storages.end()
+                ? profile_.storages.emplace_back(SavedStorage{v, facts_.bytes(v), {}, {}})
+                : *found;
         if (std::ranges::any_of(storage.savers, [&](NodeId s) { return is_inside(s); })) continue;
         storage.savers.push_back(module_.first);
         std::ranges::sort(storage.savers);

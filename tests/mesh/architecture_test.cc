@@ -90,9 +90,10 @@ Architecture published(const std::string& name) {
 }
 
 // Scores of a head: with a window of w each token but the first ones has w; chunks of c are halved
-// squares of c (c + 1) / 2 scores; else all count. A token of a Mamba-2 layer has for each of G groups
-// the products of C and B (2 Q N), and for each head what it adds to the chunk's state (2 N P), what
-// the chunk's values give (2 Q P) and what the state gives (2 N P), besides both linear layers.
+// squares of c (c + 1) / 2 scores; else all count. A token of a Mamba-2 layer has for each of G
+// groups the products of C and B (2 Q N), and for each head what it adds to the chunk's state (2 N
+// P), what the chunk's values give (2 Q P) and what the state gives (2 N P), besides both linear
+// layers.
 TEST(Architectures, UnlikeLayersHaveTheFlopsOfTheirKinds) {
   const double tokens = 512;
   const auto forward = [](Architecture sizes) {
@@ -131,16 +132,15 @@ TEST(Architectures, PatternsHaveThePublishedNumbersOfLayers) {
     for (std::int64_t l = 0; l < sizes.layers; ++l) layers += is(layer_kind(sizes, l)) ? 1 : 0;
     return layers;
   };
-  EXPECT_EQ(count(published("llama4_maverick"),
-                  [](const LayerKind& kind) {
-                    return kind.feed_forward == FeedForwardKind::Experts;
-                  }),
-            24);
+  EXPECT_EQ(
+      count(published("llama4_maverick"),
+            [](const LayerKind& kind) { return kind.feed_forward == FeedForwardKind::Experts; }),
+      24);
   EXPECT_EQ(count(published("llama4_scout"), [](const LayerKind& kind) { return kind.chunk > 0; }),
             36);
   const Architecture nemotron = published("nemotron_h_8b");
-  EXPECT_EQ(
-      count(nemotron, [](const LayerKind& kind) { return kind.mixer == MixerKind::Mamba; }), 24);
+  EXPECT_EQ(count(nemotron, [](const LayerKind& kind) { return kind.mixer == MixerKind::Mamba; }),
+            24);
   EXPECT_EQ(
       count(nemotron, [](const LayerKind& kind) { return kind.mixer == MixerKind::Attention; }), 4);
 }

@@ -140,7 +140,7 @@ TEST(RecomputedModules, AreRefusedWhereNoLayerHasThem) {
   }
 }
 
-// Of a mesh that does not fit, the search takes as little again as lets it fit: slower than
+// Where a mesh does not fit, the search takes as little again as lets it fit: slower than
 // nothing, faster than all.
 TEST(RecomputedModules, AreChosenWhereMemoryIsShort) {
   MeshQuestion question{.run = deepseek({}), .devices = 8};

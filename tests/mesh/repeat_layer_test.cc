@@ -54,7 +54,8 @@ TEST(RepeatLayer, AModelWithTiedEmbeddingAndExpertsIsTheSameLayerByLayer) {
 TEST(RepeatLayer, ModelsOfUnlikeLayersAreTheSameLayerByLayer) {
   for (const char* name : {"nemotron_3_nano_30b_a3b", "llama4_maverick"}) {
     MeshRun run;
-    run.architecture = read_architecture(kConfigs / "architectures" / (std::string(name) + ".json"));
+    run.architecture =
+        read_architecture(kConfigs / "architectures" / (std::string(name) + ".json"));
     run.architecture.kv_heads = 4;
     run.type = DType::BFloat16, run.format = Format::Fp8;
     run.mesh.size(Axis::Data) = run.mesh.experts = 2;

@@ -24,12 +24,6 @@ Architecture mpt(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
   return model;
 }
 
-/// Its published config.json; norms of queries and keys are left out, as in qwen3_30b_a3b.yaml.
-Architecture qwen3_235b(Architecture model) {
-  model.layers = 94, model.hidden = 4096, model.heads = 64, model.feed_forward = 1536;
-  return model;
-}
-
 /// Its published config.json.
 Architecture deepseek_v2(Architecture model) {
   model.layers = 60, model.hidden = 5120, model.experts = 160, model.top_k = 6;
@@ -43,17 +37,17 @@ Architecture architecture_of(const std::string& text, const fs::path& configs) {
   const auto cut = text.find('/');
   const std::string name = text.substr(0, cut);
   const auto file = [&](const std::string& known) {
-    return read_architecture(configs / "architectures" / (known + ".yaml"));
+    const fs::path yaml = configs / "architectures" / (known + ".yaml");
+    return read_architecture(fs::exists(yaml) ? yaml : fs::path(yaml).replace_extension(".json"));
   };
   const std::map<std::string, Architecture> mpts = {{"mpt_3b", mpt(32, 2560, 20)},
                                                     {"mpt_7b", mpt(32, 4096, 32)},
                                                     {"mpt_13b", mpt(40, 5120, 40)},
                                                     {"mpt_30b", mpt(48, 7168, 56)},
                                                     {"mpt_70b", mpt(80, 8192, 64)}};
-  Architecture model = mpts.contains(name)         ? mpts.at(name)
-                       : name == "qwen3_235b_a22b" ? qwen3_235b(file("qwen3_30b_a3b"))
-                       : name == "deepseek_v2"     ? deepseek_v2(file("deepseek_v3"))
-                                                   : file(name);
+  Architecture model = mpts.contains(name)     ? mpts.at(name)
+                       : name == "deepseek_v2" ? deepseek_v2(file("deepseek_v3"))
+                                               : file(name);
   if (cut == std::string::npos) return model;
   model.layers = std::stoll(text.substr(cut + 1));
   model.dense_layers = std::min<std::int64_t>(model.dense_layers, 1);
@@ -105,6 +99,17 @@ bool runs_megatron(const std::string& source) {
   return source.starts_with("Megatron") || source == "MLPerf" || source == "SimuMax";
 }
 
+/// Megatron-Bridge's products of experts are cuBLAS's, one an expert; from release 26.06 on its
+/// recipes for the rows of GB200 and GB300 have one kernel (cutedsl_fused_grouped_mlp in
+/// scripts/performance/configs of its tag v0.5.0).
+bool runs_kernel_an_expert(const std::string& source, const std::string& device,
+                           const std::string& from) {
+  const auto release = from.rfind("; ");
+  const bool fused = release != std::string::npos && from.substr(release + 2) >= "26.06" &&
+                     device.starts_with("gb");
+  return source == "Megatron-Bridge" && !fused;
+}
+
 /// One stage a rank has 1F1B. Layers that do not divide are balanced.
 void set_pipeline(MeshRun& run, std::int64_t stages_per_rank) {
   run.stages_per_rank = stages_per_rank;
@@ -142,6 +147,10 @@ PublishedRun recent_run(const Row& row, const std::string& name, const fs::path&
   run.overlap_input_gradients = runs_megatron(source);
   run.overlap_reductions = true, run.once_a_host = row.text("dispatch") == "once_a_host";
   if (recompute == "full") run.recomputation = Recompute::Full;
+  run.separate_experts = runs_kernel_an_expert(source, row.text("device"), row.text("from"));
+  for (const Module module : all_modules())
+    if (("+" + recompute + "+").find("+" + to_string(module) + "+") != std::string::npos)
+      run.modules.push_back(module);
   PublishedRun published{name,
                          row.text("model") + " on " + row.text("devices") + ", " +
                              to_string(run.mesh) + " mb " + row.text("microbatch") + " s " +

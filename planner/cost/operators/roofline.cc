@@ -175,7 +175,7 @@ void cast_products(std::vector<Kernel>& kernels, const GraphFacts& facts, NodeId
   for (Kernel& kernel : kernels) {
     if (kernel.flops.value <= 0) continue;
     kernel.format = format;
-    kernel.cast = kernel.pass == Pass::BackwardInput ? output : input;
+    kernel.cast = (kernel.pass == Pass::BackwardInput ? output : input) / kernel.times;
   }
 }
 

@@ -349,15 +349,24 @@ class NodeKernels {
     return node_.op.find("conv_transpose") != std::string::npos ||
            flag_argument(node_, "transposed", false);
   }
+  /// A product, or as many kernels as the node says: some run at a time, and are as efficient as
+  /// one of their size; each is launched by itself.
+  void list_one_product(Pass pass, Flops flops, Bytes moved, DType type, double share) {
+    const auto kernels = static_cast<std::int64_t>(number_argument(node_, "kernels", 1));
+    const std::int64_t times = (kernels + kExpertStreams - 1) / kExpertStreams;
+    const double part = 1.0 / static_cast<double>(times);
+    multiply(pass, part * flops, Bytes{moved.value / times}, type, times, share);
+    if (kernels > times) multiply(pass, {}, {}, type, kernels - times);
+  }
   /// Forward once, and once more for each factor that needs a gradient.
   void list_factors(ValueId left, ValueId right, ValueId bias, double inner, double share = 1) {
     const double elements = static_cast<double>(facts_.type(node_.outputs.front()).elements());
     const Flops flops{2.0 * elements * inner};
     const Bytes moved = operand(left) + operand(right) + out();
-    multiply(Pass::Forward, flops, moved, product_type(left), 1, share);
+    list_one_product(Pass::Forward, flops, moved, product_type(left), share);
     for (const ValueId v : {left, right, tensor_argument(node_, "input2")}) {
       if (!needs(v)) continue;
-      multiply(pass_of(v), flops, moved, product_type(left), 1, share);
+      list_one_product(pass_of(v), flops, moved, product_type(left), share);
       accumulate(v);
     }
     if (bias == kNoValue || !needs(bias)) return;
@@ -465,8 +474,8 @@ class NodeKernels {
     const auto tokens = [&](const char* name) {
       return static_cast<std::int64_t>(number_argument(node_, name, 0));
     };
-    const double counted = counted_scores({.window = tokens("window"), .chunk = tokens("chunk")},
-                                          queries, keys);
+    const double counted =
+        counted_scores({.window = tokens("window"), .chunk = tokens("chunk")}, queries, keys);
     const bool all = counted == queries * keys;
     const std::int64_t elements = std::llround(static_cast<double>(rows) / queries * counted);
     const auto depth = static_cast<double>(extent_from_back(q, 1) + extent_from_back(v, 1));
@@ -511,9 +520,9 @@ class NodeKernels {
   // ---- Mamba-2 ----
   /// The kernels of mamba_split_conv1d_scan_combined (github.com/state-spaces/mamba 2.2): a
   /// convolution; in chunks of Q tokens, for each group the products of C and B (Q x N x Q), for
-  /// each head what a chunk adds to the state (N x Q x P), what its values give (Q x Q x P) and what
-  /// the state gives (Q x N x P); states from chunk to chunk; gate and norm. Backward makes the
-  /// convolution, C B and the states again. Products at the efficiency of fused attention.
+  /// each head what a chunk adds to the state (N x Q x P), what its values give (Q x Q x P) and
+  /// what the state gives (Q x N x P); states from chunk to chunk; gate and norm. Backward makes
+  /// the convolution, C B and the states again. Products at the efficiency of fused attention.
   void list_state_space() {
     const auto number = [&](const char* name) { return number_argument(node_, name, 1); };
     const double heads = number("heads"), size = number("head_size"), groups = number("groups"),
@@ -549,13 +558,13 @@ class NodeKernels {
     if (!back_) return;
     const Pass back = Pass::BackwardInput;
     make_states(back);
-    move(back, 5 * values);                                      // gate and norm
-    multiplied(back, by_state, convolved + values + states);     // of the states
+    move(back, 5 * values);                                   // gate and norm
+    multiplied(back, by_state, convolved + values + states);  // of the states
     move(back, 2 * states);
     multiplied(back, by_chunk + by_state, products + convolved + states + 2 * values);  // values
-    multiplied(back, by_state, convolved + states);              // B by the states
-    multiplied(back, by_state, convolved + values + states);     // C by the states
-    multiplied(back, by_chunk, 2 * values + products);           // of the products of C and B
+    multiplied(back, by_state, convolved + states);           // B by the states
+    multiplied(back, by_state, convolved + values + states);  // C by the states
+    multiplied(back, by_chunk, 2 * values + products);        // of the products of C and B
     multiplied(back, 2 * by_group, 2 * (convolved - values) + products);
     move(back, 3 * convolved);
     for (const ValueId v : facts_.distinct_inputs(n_))

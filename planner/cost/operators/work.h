@@ -39,6 +39,9 @@ struct Kernel {
 /// convolutions with their gathered windows; fused attention with its softmax between two products.
 inline constexpr double kConvolutionShare = 0.7;
 inline constexpr double kAttentionShare = 0.45;
+/// Products of experts that run at a time where each is a kernel: the streams of Transformer
+/// Engine's GroupedLinear (github.com/NVIDIA/TransformerEngine, multi_stream_cublas_gemm).
+inline constexpr std::int64_t kExpertStreams = 4;
 /// Attention backward computes the scores again and makes four more products: five for two.
 inline constexpr double kAttentionBackward = 2.5;
 

@@ -130,6 +130,9 @@ const FieldList<Written>& mesh_file_fields() {
       of_run("overlap_reductions", &MeshRun::overlap_reductions, flag()),
       of_part(&Written::mesh,
               of_part(&MeshFile::run, field("once_a_host", &MeshRun::once_a_host, flag(), ""))),
+      of_part(&Written::mesh,
+              of_part(&MeshFile::run,
+                      field("separate_experts", &MeshRun::separate_experts, flag(), ""))),
       of_part(&Written::mesh, of_part(&MeshFile::run, field("recompute_modules", &MeshRun::modules,
                                                             module_list(), ""))),
       of_run("overlap_factor", &MeshRun::overlap_factor, real(1, 4))};

@@ -147,10 +147,10 @@ const FieldList<MeshQuestion>& mesh_fields() {
       field("zero", &Question::zero, sizes<int>(0, 3, open.zero),
             "what the replicas divide: [ZeRO](#zero). `search` takes 0, 1 and 3"),
       field("recompute", &Question::recomputation, recomputation(open.recomputation),
-            "`full`: each layer keeps its input alone; `selective`: "
-            "[modules](recomputation.md#modules-of-a-layer), which `search` leaves out"),
+            "`full`: each layer keeps its input alone; `search` leaves out `selective`"),
       field("recompute_modules", &Question::modules, modules_or_search(),
-            "what `selective` recomputes; `search`: each of some sets"),
+            "that `selective` recomputes; `search`: some sets")
+          .with_values("[modules](recomputation.md#modules-of-a-layer), or `search`"),
       field("stages_per_rank", &Question::stages_per_rank,
             sizes<std::int64_t>(1, 64, open.stages_per_rank),
             "V of interleaved pipelines to try; `search`: 1, 2 and 4"),
@@ -176,6 +176,9 @@ const FieldList<MeshQuestion>& mesh_fields() {
           word<bool>({{"all_to_all", false}, {"once_a_host", true}}),
           "with `ep`, what is sent: a copy of a token for each of its experts, or one a host and "
           "device that has some (DeepEP)"),
+      of_run("expert_products", &MeshRun::separate_experts,
+             word<bool>({{"grouped", false}, {"separate", true}}),
+             "a kernel for a rank's experts, or one each, four at a time (Transformer Engine)"),
       of_run("overlap_factor", &MeshRun::overlap_factor, real(1, 4),
              "what collectives take of the device: [actions side by side](#overlap)")};
   return fields;

@@ -57,8 +57,7 @@ const FieldList<LayerKind>& layer_kind_fields() {
                                    {"experts", FeedForwardKind::Experts},
                                    {"none", FeedForwardKind::None}}),
             ""),
-      field("window", &Of::window, tokens, ""),
-      field("chunk", &Of::chunk, tokens, ""),
+      field("window", &Of::window, tokens, ""), field("chunk", &Of::chunk, tokens, ""),
       field("rotary", &Of::rotary, flag(), "")};
   return fields;
 }
@@ -174,6 +173,7 @@ const FieldList<Architecture>& architecture_fields() {
             "tokens that a token attends to; 0: all before it"),
       field("pattern", &Of::pattern, list_of(map_of(layer_kind_fields())),
             "kinds of layers in turn, repeated: [unlike layers](#unlike-layers)")
+          .with_values("a list of maps")
           .by_default("all alike"),
       field("mamba", &Of::mamba, map_of(mamba_fields()),
             "`{heads, head_size, groups, state, convolution, chunk, convolution_bias}` of a "
@@ -202,13 +202,14 @@ const FieldList<Architecture>& architecture_fields() {
                                 {"none", PositionKind::None}}),
             "of a token")
           .needed(),
-      field("query_key_norm", &Of::query_key_norm,
-            word<QueryKeyNorm>({{"none", QueryKeyNorm::None},
-                                {"head", QueryKeyNorm::Head},
-                                {"heads", QueryKeyNorm::Heads},
-                                {"unweighted", QueryKeyNorm::Unweighted}}),
-            "of queries and keys: each head by itself, a rank's together, or each by itself without "
-            "weights behind the rotation"),
+      field(
+          "query_key_norm", &Of::query_key_norm,
+          word<QueryKeyNorm>({{"none", QueryKeyNorm::None},
+                              {"head", QueryKeyNorm::Head},
+                              {"heads", QueryKeyNorm::Heads},
+                              {"unweighted", QueryKeyNorm::Unweighted}}),
+          "of queries and keys: each head by itself, a rank's together, or each by itself without "
+          "weights behind the rotation"),
       field("attention_sinks", &Of::sinks, flag(), "a learned score of every head (GPT-OSS)"),
       field("bias", &Of::bias, biases(), "of all products but routers").needed(),
       field("tied_embedding", &Of::tied_embedding, flag(), "the head has the embedding's weights")

@@ -290,10 +290,10 @@ std::vector<T> each_layer(const Config& config, const std::string& key, std::int
 /// Layers with a sliding window and without, in turn unless the file lists them.
 void read_windows(const Config& config, Architecture& architecture) {
   const std::int64_t window = config.figure("sliding_window").value_or(0);
-  for (const bool sliding : each_layer<bool>(
-           config, "layer_types", architecture.layers,
-           {{"sliding_attention", true}, {"full_attention", false}},
-           [](std::int64_t l) { return l % 2 == 0; }))
+  for (const bool sliding :
+       each_layer<bool>(config, "layer_types", architecture.layers,
+                        {{"sliding_attention", true}, {"full_attention", false}},
+                        [](std::int64_t l) { return l % 2 == 0; }))
     architecture.pattern.push_back(
         {.feed_forward = FeedForwardKind::Experts, .window = sliding ? window : 0});
 }
@@ -327,7 +327,8 @@ Architecture nemotron_h(const Config& config) {
   config.check_activation("mlp_hidden_act", {"relu2"});
   config.check_activation("mamba_hidden_act", {"silu"});
   for (const char* key : {"use_bias", "mamba_proj_bias"})
-    if (config.is_true(key)) config.refuse(key, "products of Mamba layers with biases have no price");
+    if (config.is_true(key))
+      config.refuse(key, "products of Mamba layers with biases have no price");
   if (config.figure("moe_latent_size"))
     config.refuse("moe_latent_size", "experts of compressed tokens have no price; write null");
   Architecture architecture;
@@ -338,7 +339,8 @@ Architecture nemotron_h(const Config& config) {
   architecture.norm = NormKind::Rms;
   architecture.activation = Activation::SquaredRelu;
   architecture.position = PositionKind::None;
-  architecture.bias = {false, false, config.is_true("mlp_bias"), false};  // as transformers builds it
+  architecture.bias = {false, false, config.is_true("mlp_bias"),
+                       false};  // as transformers builds it
   architecture.mamba = Mamba{.heads = config.at("mamba_num_heads"),
                              .head_size = config.at("mamba_head_dim"),
                              .groups = config.at("n_groups"),
@@ -355,7 +357,8 @@ Architecture nemotron_h(const Config& config) {
   for (const char letter : pattern.as_string()) {
     const auto kind = kinds.find(letter);
     if (kind == kinds.end())
-      pattern.fail(stream_all("'", letter, "' is no kind of layer; M is Mamba, * attention, - a "
+      pattern.fail(stream_all("'", letter,
+                              "' is no kind of layer; M is Mamba, * attention, - a "
                               "feed-forward layer, E experts"));
     architecture.pattern.push_back(kind->second);
   }
@@ -383,10 +386,9 @@ void read_latent(const Config& config, Architecture& architecture) {
 void read_sparse_layers(const Config& config, Architecture& architecture) {
   const std::int64_t step = config.at("decoder_sparse_step");
   for (std::int64_t l = 0; l < architecture.layers; ++l)
-    architecture.pattern.push_back({.feed_forward = (l + 1) % step == 0
-                                                        ? FeedForwardKind::Experts
-                                                        : FeedForwardKind::Dense,
-                                    .window = architecture.window});
+    architecture.pattern.push_back(
+        {.feed_forward = (l + 1) % step == 0 ? FeedForwardKind::Experts : FeedForwardKind::Dense,
+         .window = architecture.window});
   if (const auto dense = config.root().find("mlp_only_layers"); dense && !dense->is_null())
     for (const YamlNode& layer : dense->items())
       if (const std::int64_t l = layer.as_int(0, kMostFigure); l < architecture.layers)
@@ -433,8 +435,8 @@ void read_experts(const Config& config, Architecture& architecture) {
   else if (kind == "qwen3_moe")
     read_sparse_layers(config, architecture);
   else
-    architecture.dense_layers = std::min(config.figure("first_k_dense_replace", 0).value_or(0),
-                                         architecture.layers);
+    architecture.dense_layers =
+        std::min(config.figure("first_k_dense_replace", 0).value_or(0), architecture.layers);
 }
 
 /// Multi-token prediction (DeepSeek-V3, arXiv 2412.19437, sec. 2.2).

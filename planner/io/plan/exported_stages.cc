@@ -150,8 +150,8 @@ void add_common_losses(const PlanToExport& planned, const std::string& title,
     lost.push_back("the last microbatch of each stage is not recomputed in the plan: " + title +
                    " recomputes all alike");
   if (!planned.run.modules.empty() && title != "Megatron-LM")
-    lost.push_back("modules recomputed in every layer (" + recomputed_text(planned.run) + "): " +
-                   title + " has no such choice");
+    lost.push_back("modules recomputed in every layer (" + recomputed_text(planned.run) +
+                   "): " + title + " has no such choice");
 }
 
 bool in_order(const MeshRun& run, std::vector<Axis> order) {

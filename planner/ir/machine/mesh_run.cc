@@ -166,9 +166,10 @@ std::vector<Module> modules_of(const Architecture& architecture) {
     const bool has = module == Module::Norm            ? true
                      : module == Module::LatentUp      ? architecture.latent.has_value()
                      : module == Module::CoreAttention ? parts.attention
-                     : module == Module::SharedExperts ? parts.experts && architecture.shared_experts > 0
-                     : module == Module::FeedForward   ? parts.dense
-                                                       : parts.experts;
+                     : module == Module::SharedExperts
+                         ? parts.experts && architecture.shared_experts > 0
+                     : module == Module::FeedForward ? parts.dense
+                                                     : parts.experts;
     if (has) modules.push_back(module);
   }
   return modules;
@@ -178,8 +179,9 @@ std::vector<std::vector<Module>> modules_to_try(const Architecture& architecture
   std::vector<std::vector<Module>> sets;
   std::vector<Module> so_far;
   for (const Module module : modules_of(architecture)) {
+    sets.push_back({module});
     so_far.push_back(module);
-    sets.push_back(so_far);
+    if (so_far.size() > 1) sets.push_back(so_far);
   }
   return sets;
 }

@@ -52,6 +52,8 @@ struct MeshRun {
 
   /// A token crosses once to each host that has experts of it (DeepEP); else once for each expert.
   bool once_a_host = false;
+  /// The products of a rank's experts are a kernel an expert, some at a time; else one kernel.
+  bool separate_experts = false;
 
   std::int64_t microbatches() const;  ///< of each pipeline
   friend bool operator==(const MeshRun&, const MeshRun&) = default;
@@ -87,7 +89,7 @@ void check_run(const MeshRun& run);
 
 /// The modules that the layers of a model have.
 std::vector<Module> modules_of(const Architecture& architecture);
-/// The first one of modules_of(), the first two, and so on: what a search of selective
+/// Each one of modules_of(), the first two, the first three, and so on: what a search of selective
 /// recomputation tries.
 std::vector<std::vector<Module>> modules_to_try(const Architecture& architecture);
 /// "none", "full", "layernorm+moe_act".

@@ -65,8 +65,7 @@ std::int64_t count(const Architecture& of, std::int64_t experts) {
 }  // namespace
 
 LayerKind layer_kind(const Architecture& of, std::int64_t layer) {
-  if (!of.pattern.empty())
-    return of.pattern[static_cast<std::size_t>(layer) % of.pattern.size()];
+  if (!of.pattern.empty()) return of.pattern[static_cast<std::size_t>(layer) % of.pattern.size()];
   const bool experts = of.experts > 0 && layer >= of.dense_layers;
   return {.feed_forward = experts ? FeedForwardKind::Experts : FeedForwardKind::Dense,
           .window = of.window};

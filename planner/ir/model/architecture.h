@@ -33,8 +33,9 @@ struct LatentAttention {
   friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
 };
 
-/// A Mamba-2 layer (arXiv 2405.21060, sec. 6 and 7): one product makes gate, values, B, C and steps;
-/// a convolution along the sequence; the state space in chunks; a gated norm; one product out.
+/// A Mamba-2 layer (arXiv 2405.21060, sec. 6 and 7): one product makes gate, values, B, C and
+/// steps; a convolution along the sequence; the state space in chunks; a gated norm; one product
+/// out.
 struct Mamba {
   std::int64_t heads = 1;
   std::int64_t head_size = 1;  ///< values of a head
@@ -108,8 +109,8 @@ LayerKind layer_kind(const Architecture& of, std::int64_t layer);
 std::int64_t dense_width(const Architecture& of);
 /// Width of all shared experts together.
 std::int64_t shared_width(const Architecture& of);
-/// Scores of a head over all queries of a sequence that no mask hides; all of them where the mask is
-/// causal alone: as a kernel's FLOPs are counted.
+/// Scores of a head over all queries of a sequence that no mask hides; all of them where the mask
+/// is causal alone: as a kernel's FLOPs are counted.
 double counted_scores(const LayerKind& kind, double queries, double sequence);
 
 /// Parameters of the whole model.
