@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "planner/ir/machine/mesh.h"
+#include "planner/ir/machine/mesh_run.h"
 #include "planner/ir/model/architecture.h"
 #include "planner/ir/model/graph.h"
 
@@ -21,6 +21,7 @@ struct RankGraphOptions {
   std::int64_t microbatch_size = 1;  ///< sequences
   bool sequence_parallel = false;    ///< norms and dropout on a tp-th of the sequence
   DType type = DType::Float16;       ///< of parameters and activations
+  RankKernels kernels = RankKernels::Eager;
 };
 
 /// What a range of layers is for.
@@ -44,6 +45,9 @@ struct RankGraph {
 /// Nodes are in modules "embedding", "layers.3.before", "layers.3.attention", "layers.3.after",
 /// "head". The mesh must divide the architecture: check_mesh(). Linear in the layers.
 RankGraph rank_graph(const Architecture& of, const Mesh& mesh, const RankGraphOptions& options);
+
+/// The weight of a product of RankGraph::linear; of experts all of theirs.
+ValueId linear_weight(const Node& product);
 
 /// A collective node's axis: "tp", "cp" or "ep"; "" = the node is no collective.
 std::string collective_axis(const Node& node);

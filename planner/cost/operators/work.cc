@@ -300,7 +300,30 @@ class NodeKernels {
   // ---- products ----
   void list_product() {
     const auto [left, right, bias] = factors_of(node_);
-    list_factors(left, right, bias, summed(left));
+    const double inner = summed(left);
+    list_factors(left, right, bias, inner, 1, forward_product(right, inner));
+  }
+  /// None where the factors are no matrices, or stacks of them.
+  ProductShape forward_product(ValueId right, double inner) const {
+    const bool grouped = row_->work == OperatorWork::GroupedProduct;
+    if (row_->work != OperatorWork::Product && !grouped) return {};
+    const TensorType &by = facts_.type(right), &result = facts_.type(node_.outputs.front());
+    const auto k = static_cast<std::int64_t>(inner);
+    const std::int64_t matrix =
+        by.sizes.size() < 2 ? by.elements() : extent_from_back(by, 1) * extent_from_back(by, 2);
+    if (k <= 0 || matrix <= 0 || result.elements() <= 0) return {};
+    ProductShape shape{.pass = ProductPass::Forward, .groups = by.elements() / matrix};
+    shape.n = matrix / k, shape.k = k;
+    if (shape.n == 0 || shape.n * k != matrix) return {};
+    const std::int64_t columns = shape.groups * shape.n;
+    shape.m = (result.elements() + columns - 1) / columns;  // rows of a group, on average
+    return grouped || shape.m * columns == result.elements() ? shape : ProductShape{};
+  }
+  /// The product that makes the gradient of a factor: its left one, or its right one.
+  static ProductShape gradient_product(const ProductShape& forward, bool left) {
+    const auto [op, pass, groups, m, n, k] = forward;
+    if (left) return {op, ProductPass::Input, groups, m, k, n};
+    return {op, ProductPass::Weight, groups, n, k, m};
   }
   /// Terms of the sum that makes one element of the result.
   double summed(ValueId left) const {
@@ -346,15 +369,21 @@ class NodeKernels {
            flag_argument(node_, "transposed", false);
   }
   /// Forward once, and once more for each factor that needs a gradient.
-  void list_factors(ValueId left, ValueId right, ValueId bias, double inner, double share = 1) {
+  void list_factors(ValueId left, ValueId right, ValueId bias, double inner, double share = 1,
+                    const ProductShape& product = {}) {
     const double elements = static_cast<double>(facts_.type(node_.outputs.front()).elements());
     const Flops flops{2.0 * elements * inner};
     const Bytes moved = operand(left) + operand(right) + out();
     multiply(Pass::Forward, flops, moved, product_type(left), 1, share);
+    kernels_.back().product = product;
     for (const ValueId v : {left, right, tensor_argument(node_, "input2")}) {
       if (!needs(v)) continue;
       multiply(pass_of(v), flops, moved, product_type(left), 1, share);
+      kernels_.back().product = gradient_product(product, v == left);
+      const ProductShape gradient = kernels_.back().product;
       accumulate(v);
+      if (facts_.is_parameter(v))
+        kernels_.back().product = gradient, kernels_.back().type = product_type(left);
     }
     if (bias == kNoValue || !needs(bias)) return;
     move(pass_of(bias), out() + facts_.bytes(bias));  // the sum over the rows
@@ -463,16 +492,32 @@ class NodeKernels {
   void list_attention() {
     const Flops flops = scores().flops;
     const DType type = product_type(tensor_argument(node_, "query"));
-    const double share =
-        flag_argument(node_, "is_causal", false) ? 2 * kAttentionShare : kAttentionShare;
+    const bool causal = flag_argument(node_, "is_causal", false);
+    const double share = causal ? 2 * kAttentionShare : kAttentionShare;
     Bytes operands;
     for (const ValueId v : facts_.distinct_inputs(n_)) operands += operand(v);
     multiply(Pass::Forward, flops, operands + out(), type, 1, share);
     kernels_.back().sequence = sequence();
+    kernels_.back().product = attention_shape(causal);
     if (!back_) return;
     multiply(Pass::BackwardInput, kAttentionBackward * flops, 2 * operands + 2 * out(), type, 1,
              share);
     kernels_.back().sequence = sequence();
+    kernels_.back().product = attention_shape(causal);
+    kernels_.back().product.pass = ProductPass::Input;
+  }
+  ProductShape attention_shape(bool causal) const {
+    const TensorType &q = facts_.type(tensor_argument(node_, "query")),
+                     &k = facts_.type(tensor_argument(node_, "key")),
+                     &v = facts_.type(tensor_argument(node_, "value"));
+    const std::int64_t queries = extent_from_back(q, 2), size = extent_from_back(q, 1);
+    if (queries * size == 0) return {};
+    return {causal ? ProductOperator::CausalAttention : ProductOperator::Attention,
+            ProductPass::Forward,
+            q.elements() / (queries * size),
+            queries,
+            extent_from_back(k, 2),
+            (size + extent_from_back(v, 1)) / 2};
   }
   /// The side of a square of as many scores: queries may be a part (context parallelism).
   double sequence() const {
