@@ -92,6 +92,7 @@ void print_help(const po::options_description& options) {
   std::cout
       << "Usage: pfeife-exp CONFIG.yaml [OPTION...]\n"
          "       pfeife-exp fits MODEL CLUSTER... [--devices 8,16,64] [--price 2.5]\n"
+         "       pfeife-exp products CONFIG.yaml\n"
          "       pfeife-exp figure RESULTS --x microbatches --y samples_per_s [--facet devices]\n"
          "       pfeife-exp export PLAN --for FRAMEWORK [--out FOLDER]\n"
          "       pfeife-exp view PLAN [TRACES...]\n"
@@ -101,6 +102,7 @@ void print_help(const po::options_description& options) {
          "prints a table, and writes\n"
          "results/NAME/{results.csv, results.json, report.html} and a folder for each case.\n"
          "fits: does it fit, on how many of which, how fast, at what price (fits --help).\n"
+         "products: the matrix products to measure for a cluster file (products --help).\n"
          "figure: a figure of a paper from results.csv (figure --help).\n"
          "export: a plan in the words of a framework, and what has no words there.\n"
          "view: one plan on the report's page, with traces of a run beside the prediction.\n"

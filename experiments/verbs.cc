@@ -15,6 +15,7 @@
 #include "experiments/show/mesh_table.h"
 #include "experiments/show/plan_page.h"
 #include "experiments/sweep/fits.h"
+#include "experiments/sweep/products.h"
 #include "planner/io/experiment/allocator_conf.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/command_line.h"
@@ -317,6 +318,39 @@ int answer_fits(const std::vector<std::string>& arguments) {
   return any ? 0 : 3;
 }
 
+/// `pfeife-exp products CONFIG [OPTION...]`
+int list_products(const std::vector<std::string>& arguments) {
+  po::options_description options("Options");
+  options.add_options()("set", po::value<std::vector<std::string>>()->value_name("KEY.PATH=VALUE"),
+                        "replace a value of the config; may be repeated")(
+      "meshes", po::value<std::size_t>()->value_name("N")->default_value(3),
+      "of a config that searches for a mesh: products of the N best ones")(
+      "missing", "without products that the cluster's file has measured times of")(
+      "jobs", po::value<int>()->value_name("N"), "threads (default: the number of cores)")(
+      "help", "print this, then stop");
+  const auto found = read_arguments(arguments, options, "config", "pfeife-exp products");
+  if (found.contains("help")) {
+    std::cout << "Usage: pfeife-exp products CONFIG.yaml [OPTION...]\n\n"
+                 "The distinct matrix products and fused attentions of the config's cases, or of "
+                 "its best meshes, as CSV.\nconfigs/clusters/measure_device.py --products LIST "
+                 "measures them; device_kinds.KIND.measured_products of a cluster\nfile takes "
+                 "what that prints.\n\n"
+              << options;
+    return 0;
+  }
+  if (!found.contains("config"))
+    throw ConfigError({}, "of which config? Usage: pfeife-exp products CONFIG.yaml [OPTION...]");
+  ProductsQuestion question{.config = found["config"].as<std::string>(),
+                            .settings = {},
+                            .meshes = found["meshes"].as<std::size_t>(),
+                            .missing = found.contains("missing")};
+  if (found.contains("set")) question.settings = found["set"].as<std::vector<std::string>>();
+  std::cout << products_of(question, found.contains("jobs")
+                                         ? read_jobs(found["jobs"].as<int>())
+                                         : std::max(1U, std::thread::hardware_concurrency()));
+  return 0;
+}
+
 }  // namespace
 
 std::optional<int> run_verb(const std::vector<std::string>& arguments) {
@@ -327,6 +361,7 @@ std::optional<int> run_verb(const std::vector<std::string>& arguments) {
       {"export", export_plan_folder},
       {"figure", make_figure},
       {"fits", answer_fits},
+      {"products", list_products},
       {"view", view}};
   if (arguments.empty()) return std::nullopt;
   const auto* verb =

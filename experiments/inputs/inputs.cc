@@ -169,6 +169,8 @@ std::string Inputs::digest(const CaseConfig& config) {
   if (config.model.skips) add("skips", *config.model.skips);
   if (config.model.profile) add("profile", *config.model.profile);
   add("cluster", config.cluster);
+  for (const DeviceKind& kind : as_published(config).kinds)
+    if (!kind.measured_products.rows.empty()) add("products", kind.measured_products.file);
   if (config.plan.file) add("plan", *config.plan.file);
   if (config.plan.schedule) add("plan", *config.plan.schedule);
   for (const std::filesystem::path& trace : config.measurement.traces) add("trace", trace);

@@ -47,6 +47,16 @@ std::string lack_of(const MeshAnswer& answer, const MeshQuestion& question,
          fixed(gib(nearest.reserved), 1) + " GiB of " + fixed(gib(nearest.limit), 1);
 }
 
+/// Where the times of products come from, a line each row.
+std::string products_lines(const std::vector<FitRow>& rows, std::size_t width) {
+  std::string text;
+  for (const FitRow& row : rows)
+    if (!row.products.empty())
+      text += wrapped(row.cluster + ", " + std::to_string(row.devices) + ": " + row.products, width,
+                      "", "    ");
+  return text.empty() ? "" : "\n" + text;
+}
+
 /// Each kind of error once.
 std::string errors_text(const std::vector<FitRow>& rows, std::size_t width) {
   std::string text;
@@ -76,6 +86,8 @@ FitRow fit_of_answer(const std::string& cluster, const MeshQuestion& question,
   row.allocated = best.peak, row.reserved = best.reserved, row.limit = best.limit;
   row.plan = mesh_text(best.run);
   row.error = error_of_meshes(network.device, question.run.architecture.experts > 0);
+  if (!network.device.measured_products.rows.empty())
+    row.products = coverage_text(mesh_products(best.run, network));
   return row;
 }
 
@@ -146,7 +158,7 @@ std::string fits_table(const std::vector<FitRow>& rows, const std::string& unit,
     lines.push_back(std::move(line));
   }
   return grid_text(columns, lines, false) + (lacks.empty() ? "" : "\nwhat is missing\n" + lacks) +
-         errors_text(rows, width);
+         products_lines(rows, width) + errors_text(rows, width);
 }
 
 }  // namespace pfeife

@@ -15,8 +15,10 @@ namespace pfeife {
 struct FitRow {
   std::string cluster;
   std::int64_t devices = 0;
-  std::string lack;           ///< what is missing; "" = it fits, and the rest is known
-  Nanoseconds step{0};        ///< estimated; of a pipeline that was planned, simulated
+  std::string lack;  ///< what is missing; "" = it fits, and the rest is known
+  Nanoseconds step {
+    0 std::string products;   ///< coverage_text(), where products are measured
+  };                          ///< estimated; of a pipeline that was planned, simulated
   double rate = 0;            ///< tokens a second, or samples
   std::optional<double> mfu;  ///< a share
   Bytes allocated{0}, reserved{0}, limit{0};  ///< of the device that has least left

@@ -27,8 +27,15 @@ const std::vector<Family>& families() {
   return all;
 }
 
+/// Runs whose products were measured on their own host; their devices are named so.
+const Family& measured_family() {
+  static const Family family = {{"measured_"}, 0, "devices whose products were measured"};
+  return family;
+}
+
 /// nullptr = a device unlike any.
 const Family* family_of(const DeviceKind& kind) {
+  if (!kind.measured_products.rows.empty()) return &measured_family();
   const auto peak = kind.peak.find("fp16");
   if (peak == kind.peak.end()) return nullptr;
   const auto found = std::ranges::find_if(families(), [&](const Family& family) {

@@ -19,23 +19,6 @@ std::string other_choices(const MeshRun& run) {
   return text;
 }
 
-/// The best, and the best of each other mesh, as many as are shown: the fastest first, what does
-/// not fit behind them.
-std::vector<const MeshOutcome*> shown(const MeshAnswer& answer) {
-  constexpr std::size_t kMost = 6;
-  std::vector<const MeshOutcome*> rows;
-  for (const MeshOutcome& outcome : answer.priced) {
-    const bool known = std::ranges::any_of(
-        rows, [&](const MeshOutcome* row) { return row->run.mesh == outcome.run.mesh; });
-    if (!known && rows.size() < kMost) rows.push_back(&outcome);
-  }
-  if (!rows.empty())  // the first is the choice: of equally fast ones the preferred
-    std::ranges::stable_sort(
-        rows.begin() + (answer.found() ? 1 : 0), rows.end(), {},
-        [](const MeshOutcome* row) { return std::pair(!row->fits, row->step); });
-  return rows;
-}
-
 /// Which alternatives the question leaves out, and how they are fixed.
 std::string not_searched(const MeshQuestion& question) {
   std::string text;
@@ -91,6 +74,20 @@ std::string step_parts(const MeshOutcome& outcome) {
 
 }  // namespace
 
+std::vector<const MeshOutcome*> best_of_meshes(const MeshAnswer& answer, std::size_t most) {
+  std::vector<const MeshOutcome*> rows;
+  for (const MeshOutcome& outcome : answer.priced) {
+    const bool known = std::ranges::any_of(
+        rows, [&](const MeshOutcome* row) { return row->run.mesh == outcome.run.mesh; });
+    if (!known && rows.size() < most) rows.push_back(&outcome);
+  }
+  if (!rows.empty())  // the first is the choice: of equally fast ones the preferred
+    std::ranges::stable_sort(
+        rows.begin() + (answer.found() ? 1 : 0), rows.end(), {},
+        [](const MeshOutcome* row) { return std::pair(!row->fits, row->step); });
+  return rows;
+}
+
 double tokens_per_second(const MeshOutcome& outcome) {
   const MeshRun& run = outcome.run;
   return static_cast<double>(run.global_batch * run.architecture.sequence) / seconds(outcome.step);
@@ -119,7 +116,8 @@ double model_flops_utilization(const MeshOutcome& outcome, const Network& networ
 
 std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
                        const Network& network, const ScreenOptions& options) {
-  const std::vector<const MeshOutcome*> outcomes = shown(answer);
+  constexpr std::size_t kShown = 6;
+  const std::vector<const MeshOutcome*> outcomes = best_of_meshes(answer, kShown);
   const auto any_shown = [&](const auto& is) { return std::ranges::any_of(outcomes, is); };
   const bool contexts =
       any_shown([](const MeshOutcome* row) { return row->run.mesh.size(Axis::Context) > 1; });
@@ -176,7 +174,11 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
   std::string text = wrapped(question_text, width);
   if (!outcomes.empty())
     text += "\n" + grid_text(columns, rows, options.colour) + "\n" + wrapped(legend, width);
-  if (answer.found()) text += "\n" + wrapped(step_parts(answer.priced.front()), width);
+  if (answer.found()) {
+    text += "\n" + wrapped(step_parts(answer.priced.front()), width);
+    if (!network.device.measured_products.rows.empty())
+      text += wrapped(coverage_text(mesh_products(answer.priced.front().run, network)), width);
+  }
   return text + (lost.empty() ? "" : "\nwhy not\n" + lost) + "\n" +
          wrapped("how sure: " + to_string(error_of_meshes(network.device,
                                                           question.run.architecture.experts > 0)),

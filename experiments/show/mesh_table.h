@@ -2,11 +2,15 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "planner/mesh/mesh_search.h"
 #include "plots/screen/table.h"
 
 namespace pfeife {
+
+/// The best of each mesh, at most so many: the fastest first, what does not fit behind them.
+std::vector<const MeshOutcome*> best_of_meshes(const MeshAnswer& answer, std::size_t most);
 
 /// The best mesh and the next few (each the best of its sizes), with why they lost; what was tried;
 /// the bound. All figures are estimated. Of the options, width and colour.

@@ -138,6 +138,8 @@ Layers pipeline_layers(const MeshRun& run, const Network& network) {
   layers.notes.push_back("one pipeline of " + to_string(run.mesh) +
                          ": collectives in the layers' times, reductions of gradients " +
                          (layers.reductions.empty() ? "in the optimizer's" : "beside backwards"));
+  if (!network.device.measured_products.rows.empty())
+    layers.notes.push_back(coverage_text(mesh_products(run, network)));
   return layers;
 }
 
@@ -168,6 +170,17 @@ GraphProfile graph_profile(const ModelFiles& files, const ModelUse& use, const D
 
 Layers layers_of(const GraphProfile& of, const std::string& order) {
   return grouped(of.graph, {of.profile}, order, of.node_order);
+}
+
+std::vector<ProductUse> archive_products(const ModelFiles& files, const ModelUse& use,
+                                         const DeviceKind& kind) {
+  if (files.format != ModelFormat::Pt2 || files.profile)
+    throw ConfigError({files.file.string()},
+                      "the model's times are given, so that no product needs to be measured; name "
+                      "an archive (.pt2) without a profile, or an architecture");
+  const auto [graph, node_order] = read_ordered(files, use);
+  return product_uses(graph, kind, {use.precision, use.optimizer, graph.microbatch_size},
+                      files.operators);
 }
 
 Nanoseconds message_overhead(const ModelFiles& files) {

@@ -46,6 +46,11 @@ GraphProfile graph_profile(const ModelFiles& files, const ModelUse& use, const D
 /// The layers of a cluster of this one kind; `order` is the name of the linear order.
 Layers layers_of(const GraphProfile& of, const std::string& order);
 
+/// The distinct products of an archive on a device. Errors: ConfigError, also of files that bring
+/// their own times.
+std::vector<ProductUse> archive_products(const ModelFiles& files, const ModelUse& use,
+                                         const DeviceKind& kind);
+
 /// What the files' profile has measured that a message takes beyond its link; 0 if it has not.
 /// Errors: ConfigError of the profile.
 Nanoseconds message_overhead(const ModelFiles& files);

@@ -26,11 +26,6 @@ bool is_wide(std::int64_t layer, const Recipe& recipe, const MeshRun& run) {
   return layer < recipe.wide_layers || layer >= run.architecture.layers - recipe.wide_layers;
 }
 
-ValueId weight_of(const Node& product) {
-  const ValueId weight = tensor_argument(product, "weight");
-  return weight == kNoValue ? tensor_argument(product, "mat2") : weight;
-}
-
 /// The value whose storage it is a view of.
 ValueId viewed(const Graph& graph, ValueId v) {
   while (graph.value(v).producer) {
@@ -95,7 +90,7 @@ std::set<std::string> cast_weights(const Graph& graph, const std::vector<Format>
   std::set<std::string> names;
   for (std::size_t n = 0; n < formats.size(); ++n)
     if (formats[n] != Format::Wide)
-      names.insert(without_layer(graph.value(weight_of(graph.nodes[n])).name));
+      names.insert(without_layer(graph.value(linear_weight(graph.nodes[n])).name));
   return names;
 }
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "planner/cost/layers/grouping.h"
+#include "planner/cost/operators/aliasing.h"
 #include "planner/cost/operators/roofline.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/model/arguments.h"
@@ -21,6 +22,9 @@ namespace pfeife {
 namespace {
 
 constexpr std::int64_t kGradient = 4;  // bytes an element
+/// Bytes moved for each element of a rank's gradients once a step besides the optimizer's: zeroed
+/// 4, tested for NaN 4, scaled 8 (Megatron-LM 0.14, param_and_grad_buffer.py).
+constexpr double kMegatronTraffic = 16;
 
 GroupShape shape_of(const std::string& axis, const Mesh& mesh, const Network& network) {
   const std::int64_t in_host = used_of_domain(mesh, network);
@@ -151,6 +155,9 @@ class StateDivision {
  public:
   StateDivision(const MeshLayers& pieces, const MeshRun& run, const Network& network)
       : run_(run),
+        traffic_(run.kernels == RankKernels::Megatron
+                     ? kMegatronTraffic / network.device.element_wise_rate().value
+                     : 0),
         kinds_{kind_of(false, pieces, run, network), kind_of(true, pieces, run, network)} {}
 
   struct Parts {
@@ -178,11 +185,13 @@ class StateDivision {
             nanoseconds_from_seconds(reduced),
             nanoseconds_from_seconds(kind.share * reduced),
             nanoseconds_from_seconds(seconds(parameter.optimizer.front()) /
-                                     static_cast<double>(run_.zero >= 1 ? replicas : 1))};
+                                         static_cast<double>(run_.zero >= 1 ? replicas : 1) +
+                                     traffic_ * static_cast<double>(count))};
   }
 
  private:
   const MeshRun& run_;
+  double traffic_;  ///< seconds of an element
   std::array<Kind, 2> kinds_;
 };
 
@@ -227,6 +236,22 @@ void set_parameters(MeshLayers& pieces, const MeshRun& run, const Network& netwo
     add_reduction(pieces.layers.reductions, parameter, run, parts);
     pieces.reduction.push_back(parts.reduction);
   }
+}
+
+/// A tensor for each distinct matrix that linear layers multiply by, in place of the gradients that
+/// a pass over such a layer holds.
+Bytes put_placeholders(Profile& profile, const RankGraph& rank) {
+  std::map<std::pair<std::int64_t, std::int64_t>, Bytes> placeholders;
+  for (const NodeId n : rank.linear) {
+    const TensorType& type = rank.graph.value(linear_weight(rank.graph.node(n))).type;
+    PassBytes& temporary = profile.nodes[n.index()].temporary;
+    temporary.backward -= type.bytes(), temporary.weight -= type.bytes();
+    const std::int64_t rows = extent_from_back(type, 2), columns = extent_from_back(type, 1);
+    placeholders[{rows, columns}] = rows * columns * element_size(type.dtype);
+  }
+  Bytes all;
+  for (const auto& [shape, bytes] : placeholders) all += bytes;
+  return all;
 }
 
 void note_kinds(MeshLayers& pieces, const MeshRun& run) {
@@ -311,6 +336,20 @@ PricedLayers priced_layers(const MeshRun& run) {
   }
 }
 
+RankGraph graph_of(const MeshRun& run) {
+  return rank_graph(run.architecture, run.mesh,
+                    {.microbatch_size = run.microbatch_size,
+                     .sequence_parallel = run.sequence_parallel,
+                     .type = run.type,
+                     .separate_experts = run.separate_experts,
+                     .kernels = run.kernels});
+}
+Training training_of(const MeshRun& run) {  // the graph itself has the types of 16 bits
+  return {.precision = Precision::Fp32,
+          .optimizer = run.optimizer,
+          .microbatch_size = run.microbatch_size};
+}
+
 }  // namespace
 
 GroupShape gradient_group(const MeshRun& run, bool of_experts, const Network& network) {
@@ -323,18 +362,12 @@ GroupShape gradient_group(const MeshRun& run, bool of_experts, const Network& ne
 }
 
 MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
-  const RankGraph rank = rank_graph(run.architecture, run.mesh,
-                                    {.microbatch_size = run.microbatch_size,
-                                     .sequence_parallel = run.sequence_parallel,
-                                     .type = run.type,
-                                     .separate_experts = run.separate_experts});
+  const RankGraph rank = graph_of(run);
   const FactsByPrecision facts(rank.graph);
   const std::vector<Format> formats = formats_of(rank, run);
-  Profile profile = roofline_profile(facts, network.device,
-                                     {.precision = Precision::Fp32,
-                                      .optimizer = run.optimizer,
-                                      .microbatch_size = run.microbatch_size},
-                                     {}, formats);
+  Profile profile = roofline_profile(facts, network.device, training_of(run), {}, formats);
+  const Bytes placeholders =
+      run.kernels == RankKernels::Megatron ? put_placeholders(profile, rank) : Bytes{0};
   profile.parameters = updates_with_masters(rank.graph, network.device, run.optimizer);
   const std::set<std::string> weights = cast_weights(rank.graph, formats);
   add_weight_casts(profile, rank.graph, weights, run, network.device);
@@ -348,6 +381,7 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
   ends.back() = false;  // the last layer ends by itself
   MeshLayers pieces;
   pieces.cast_weights = weights;
+  pieces.placeholders = placeholders;
   pieces.layers = layers_from_graph(facts, {profile}, ends);
   PFEIFE_CHECK(pieces.layers.size() == rank.pieces.size(), pieces.layers.size(), " layers for ",
                rank.pieces.size(), " pieces");
@@ -365,6 +399,12 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
   note_kinds(pieces, run);
   add_blocks(pieces, run.architecture, Recompute::None);
   return pieces;
+}
+
+std::vector<ProductUse> mesh_products(const MeshRun& run, const Network& network) {
+  const RankGraph rank = graph_of(run);
+  return product_uses(FactsByPrecision(rank.graph), network.device, training_of(run), {},
+                      formats_of(rank, run));
 }
 
 MeshLayers rank_layers(const MeshRun& run, const Network& network) {

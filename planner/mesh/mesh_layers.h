@@ -24,6 +24,7 @@ struct MeshLayers {
   std::vector<bool> of_experts;        ///< [parameter]
   std::set<std::string> cast_weights;  ///< as cast_weights() says
   std::vector<bool> cast;              ///< [parameter] held in the run's format
+  Bytes placeholders;                  ///< of RankKernels::Megatron, in place of weight gradients
 };
 
 /// Times of `network`'s device by the roofline and of its links by collective_time(). Each distinct
@@ -44,6 +45,9 @@ MeshLayers rank_layers(const MeshRun& run, const Network& network);
 MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network);
 /// The second half, once: gradients, optimizer's state and their times, and what is recomputed.
 void divide_state(MeshLayers& pieces, const MeshRun& run, const Network& network);
+
+/// The distinct products and fused attentions of all layers on one rank of each stage.
+std::vector<ProductUse> mesh_products(const MeshRun& run, const Network& network);
 
 /// What that would make of all parameters together, without making it.
 struct StateSums {

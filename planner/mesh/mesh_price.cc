@@ -224,6 +224,7 @@ MeshPrice price_mesh(const MeshRun& run, const MeshLayers& pieces, const Network
   price.shares = shares_of(run, pieces, price.partition, price.placement, costs);
   Schedule lowered = lower(schedule, costs, price.placement);
   price.plan = evaluate_lowered(std::move(costs), std::move(lowered), price.placement);
+  for (Bytes& peak : price.plan.peak_memory) peak += pieces.placeholders;
   if (price.plan.costs.replicas.empty()) return price;
   const std::vector<Nanoseconds> left = left_to_reduce(price.plan, price.placement);
   for (std::size_t r = 0; r < left.size(); ++r) price.shares[r].exposed += left[r];

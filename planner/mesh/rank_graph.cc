@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/ir/model/arguments.h"
 #include "planner/mesh/graph_writer.h"
 
 namespace pfeife {
@@ -17,6 +18,7 @@ class RankGraphWriter {
         ep_(mesh.experts),
         sp_(options.sequence_parallel && tp_ > 1),
         separate_(options.separate_experts),
+        megatron_(options.kernels == RankKernels::Megatron),
         batch_(options.microbatch_size),
         sequence_(of.sequence / cp_),
         part_(sp_ ? sequence_ / tp_ : sequence_),
@@ -213,35 +215,44 @@ class RankGraphWriter {
     return y;
   }
 
-  /// With positions that are learned, one product for all three, of whose result they are views, as
-  /// in Megatron-LM; else a product each, as in Llama: the rotated ones are copies, and values that
-  /// are a view would keep what the others were, too.
+  /// One product for all three, of whose result they are views, as in Megatron-LM; or a product
+  /// each, as in Llama. The rotated ones are copies. A value that is a view would keep what the
+  /// others were, too: it is copied (Transformer Engine makes it contiguous).
   Projected project(ValueId normed, bool rotary) {
     const std::int64_t size = of_.head_size;
-    if (of_.position == PositionKind::Rotary) {
-      const auto part = [&](const std::string& name, std::int64_t heads) {
-        return dense_view(linear(name, normed, heads * size, of_.bias.query_key_value),
-                          {sequence_, batch_, heads, size});
-      };
-      ValueId query = part("q", heads_), key = part("k", kv_heads_);
-      const ValueId value = part("v", kv_heads_);
-      const auto each = [&](const auto& apply) {
-        query = apply("q_norm", query), key = apply("k_norm", key);
-      };
-      if (of_.query_key_norm == QueryKeyNorm::Head)
-        each([&](const char* name, ValueId v) { return norm(name, v); });
-      if (of_.query_key_norm == QueryKeyNorm::Heads)
-        each([&](const char* name, ValueId v) {
-          const Sizes by_head = writer_.type(v).sizes;
-          return dense_view(norm(name, dense_view(v, full(by_head[2] * by_head[3]))), by_head);
-        });
-      if (!rotary) return {query, key, value};
-      query = rotate("query", query), key = rotate("key", key);
-      if (of_.query_key_norm == QueryKeyNorm::Unweighted)
-        each([&](const char* name, ValueId v) { return norm(name, v, false); });
-      return {query, key, value};
-    }
-    const std::int64_t width = (heads_ + 2 * kv_heads_) * size;
+    const bool turned = of_.position == PositionKind::Rotary;
+    Projected projected = turned && !megatron_ ? project_each(normed) : project_together(normed);
+    if (!turned) return projected;
+    ValueId &query = projected.query, &key = projected.key;
+    const auto each = [&](const auto& apply) {
+      query = apply("q_norm", query), key = apply("k_norm", key);
+    };
+    if (of_.query_key_norm == QueryKeyNorm::Head)
+      each([&](const char* name, ValueId v) { return norm(name, v); });
+    if (of_.query_key_norm == QueryKeyNorm::Heads)
+      each([&](const char* name, ValueId v) {
+        const Sizes by_head = writer_.type(v).sizes;
+        return dense_view(norm(name, dense_view(v, full(by_head[2] * by_head[3]))), by_head);
+      });
+    if (rotary) query = rotate("query", query), key = rotate("key", key);
+    if (rotary && of_.query_key_norm == QueryKeyNorm::Unweighted)
+      each([&](const char* name, ValueId v) { return norm(name, v, false); });
+    if (megatron_)
+      projected.value = writer_.call("value", "aten::contiguous", {{"self", projected.value}},
+                                     Sizes{sequence_, batch_, kv_heads_, size});
+    return projected;
+  }
+  Projected project_each(ValueId normed) {
+    const std::int64_t size = of_.head_size;
+    const auto part = [&](const std::string& name, std::int64_t heads) {
+      return dense_view(linear(name, normed, heads * size, of_.bias.query_key_value),
+                        {sequence_, batch_, heads, size});
+    };
+    const ValueId query = part("q", heads_), key = part("k", kv_heads_);
+    return {query, key, part("v", kv_heads_)};
+  }
+  Projected project_together(ValueId normed) {
+    const std::int64_t size = of_.head_size, width = (heads_ + 2 * kv_heads_) * size;
     const ValueId together = linear("qkv", normed, width, of_.bias.query_key_value);
     const Sizes strides = {batch_ * width, width, size, 1};
     const TensorType all = {writer_.element(), {sequence_, batch_, heads_, size}, strides, 0};
@@ -378,16 +389,22 @@ class RankGraphWriter {
   std::int64_t width_inward(std::int64_t width) const {
     return width / tp_ * (of_.activation == Activation::Swiglu ? 2 : 1);
   }
-  /// silu(gate) x rest is one kernel, as in Megatron-LM (bias_swiglu): it keeps what it reads.
-  ValueId activate(const std::string& name, ValueId up) {
-    if (of_.activation == Activation::Gelu)
-      return writer_.call(name + "gelu", "aten::gelu", {{"self", up}}, writer_.type(up).sizes);
+  /// silu(gate) x rest is one kernel, as in Megatron-LM (bias_swiglu): it keeps what it reads. Each
+  /// row may be multiplied by a `scale`.
+  ValueId activate(const std::string& name, ValueId up, ValueId scale = kNoValue) {
+    std::vector<Argument> arguments = {{"input", up}};
+    if (scale != kNoValue) arguments.push_back({"scale", scale});
+    if (of_.activation == Activation::Gelu) {
+      arguments.front().name = "self";
+      return writer_.call(name + "gelu", "aten::gelu", std::move(arguments),
+                          writer_.type(up).sizes);
+    }
     if (of_.activation == Activation::SquaredRelu)
-      return writer_.call(name + "relu2", "pfeife::squared_relu", {{"input", up}},
+      return writer_.call(name + "relu2", "pfeife::squared_relu", std::move(arguments),
                           writer_.type(up).sizes);
     Sizes sizes = writer_.type(up).sizes;
     sizes.back() /= 2;
-    return writer_.call(name + "swiglu", "pfeife::swiglu", {{"input", up}}, std::move(sizes));
+    return writer_.call(name + "swiglu", "pfeife::swiglu", std::move(arguments), std::move(sizes));
   }
 
   /// Tokens go to the ranks of their experts, through grouped products, and back. Each expert gets
@@ -407,7 +424,12 @@ class RankGraphWriter {
     ValueId sent = writer_.call("dispatch", "aten::index_select",
                                 {{"self", flat}, {"dim", std::int64_t{0}}, {"index", best[1]}},
                                 Sizes{copies, of_.hidden});
+    const bool sorts = megatron_ && ep_ > 1;
+    const auto in_other_order = [&](const char* name, ValueId v) {
+      return writer_.call(name, "aten::clone", {{"self", v}}, writer_.type(v).sizes);
+    };
     if (ep_ > 1) sent = collective("all_to_all", sent, "ep", {copies, of_.hidden});
+    if (sorts) sent = in_other_order("by_expert", sent);
     const auto grouped = [&](const char* name, ValueId v, std::int64_t in, std::int64_t out) {
       const std::string path = std::string("experts.") + name;
       std::vector<Argument> arguments = {{"self", v},
@@ -421,12 +443,15 @@ class RankGraphWriter {
       return result;
     };
     ValueId y = grouped("up", sent, of_.hidden, width_inward(of_.feed_forward));
-    y = module(Module::ExpertActivation, [&] { return activate("", y); });
+    const auto scale = [&] { return writer_.view(best[0], "aten::view", {copies, 1}, {1, 1}); };
+    y = module(Module::ExpertActivation,
+               [&] { return activate("", y, megatron_ ? scale() : kNoValue); });
     y = grouped("down", y, inner, of_.hidden);
+    if (sorts) y = in_other_order("by_rank", y);
     if (ep_ > 1) y = collective("all_to_all", y, "ep", {copies, of_.hidden});
-    const ValueId scale = writer_.view(best[0], "aten::view", {copies, 1}, {1, 1});
-    y = writer_.call("weighted", "aten::mul", {{"self", y}, {"other", scale}},
-                     Sizes{copies, of_.hidden});
+    if (!megatron_)
+      y = writer_.call("weighted", "aten::mul", {{"self", y}, {"other", scale()}},
+                       Sizes{copies, of_.hidden});
     const ValueId apart =
         writer_.view(y, "aten::view", {sequence_, batch_, of_.top_k, of_.hidden},
                      {batch_ * of_.top_k * of_.hidden, of_.top_k * of_.hidden, of_.hidden, 1});
@@ -459,18 +484,19 @@ class RankGraphWriter {
         writer_.call("logits", "aten::linear", {{"input", x}, {"weight", table}}, full(words));
     const TensorType wide = dense_tensor({rows, words}, DType::Float32);
     const ValueId flat = writer_.view(logits, "aten::view", {rows, words}, {words, 1});
-    const ValueId exact = writer_.call("exact", "aten::_to_copy", {{"self", flat}}, wide);
+    const ValueId exact =
+        megatron_ ? flat : writer_.call("exact", "aten::_to_copy", {{"self", flat}}, wide);
     const ValueId labels = writer_.input("labels", {rows}, DType::Int64);
     const ValueId loss =
-        writer_.call("loss", "aten::cross_entropy_loss", {{"self", exact}, {"target", labels}},
-                     dense_tensor({}, DType::Float32));
+        writer_.call("loss", megatron_ ? "pfeife::cross_entropy" : "aten::cross_entropy_loss",
+                     {{"self", exact}, {"target", labels}}, dense_tensor({}, DType::Float32));
     end_piece(PieceKind::Head, 0);
     return loss;
   }
 
   const Architecture& of_;
   const std::int64_t tp_, cp_, ep_;
-  const bool sp_, separate_;
+  const bool sp_, separate_, megatron_;
   const std::int64_t batch_, sequence_, part_, heads_, kv_heads_;
   GraphWriter writer_;
   ValueId embedding_;
@@ -481,6 +507,11 @@ class RankGraphWriter {
 
 RankGraph rank_graph(const Architecture& of, const Mesh& mesh, const RankGraphOptions& options) {
   return RankGraphWriter(of, mesh, options).written();
+}
+
+ValueId linear_weight(const Node& product) {
+  const ValueId weight = tensor_argument(product, "weight");
+  return weight == kNoValue ? tensor_argument(product, "mat2") : weight;
 }
 
 std::string collective_axis(const Node& node) {

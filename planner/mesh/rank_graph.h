@@ -13,7 +13,7 @@
 
 #include <vector>
 
-#include "planner/ir/machine/mesh.h"
+#include "planner/ir/machine/mesh_run.h"
 #include "planner/ir/model/architecture.h"
 #include "planner/ir/model/graph.h"
 #include "planner/ir/model/recompute.h"
@@ -25,6 +25,7 @@ struct RankGraphOptions {
   bool sequence_parallel = false;    ///< norms and dropout on a tp-th of the sequence
   DType type = DType::Float16;       ///< of parameters and activations
   bool separate_experts = false;     ///< a product's kernel an expert
+  RankKernels kernels = RankKernels::Eager;
 };
 
 /// What a range of layers is for.
@@ -56,6 +57,9 @@ struct RankGraph {
 /// "layers.3.feed_forward"), "layers.3.after", "head". The mesh must divide the architecture:
 /// check_mesh(). Linear in the layers.
 RankGraph rank_graph(const Architecture& of, const Mesh& mesh, const RankGraphOptions& options);
+
+/// The weight of a product of RankGraph::linear; of experts all of theirs.
+ValueId linear_weight(const Node& product);
 
 /// A collective node's axis: "tp", "cp" or "ep"; "" = the node is no collective.
 std::string collective_axis(const Node& node);

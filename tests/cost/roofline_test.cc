@@ -62,6 +62,52 @@ TEST(Roofline, ProductsTakeTheTimeOfTheTrafficThatASquareOneHasNot) {
   EXPECT_EQ(profile(g.build(), Precision::Fp32).nodes[1].forward, Nanoseconds{810'902});
 }
 
+MeasuredProduct measured(const ProductShape& shape, double us) { return {"fp32", shape, us / 1e6}; }
+
+// y [600, 300] = x [600, 500] w^T: forward 600 x 300 x 500; the gradient of x 600 x 500 x 300, that
+// of w 300 x 500 x 600. Their times take the place of curve and traffic; 1 us a kernel stays.
+TEST(Roofline, MeasuredProductsAreFoundByTheShapeOfEachPass) {
+  DeviceKind kind = half_bandwidth_device();
+  using enum ProductPass;
+  kind.measured_products.rows = {
+      measured({.pass = Forward, .groups = 1, .m = 600, .n = 300, .k = 500}, 70),
+      measured({.pass = Input, .groups = 1, .m = 600, .n = 500, .k = 300}, 80),
+      measured({.pass = Weight, .groups = 1, .m = 300, .n = 500, .k = 600}, 90)};
+  const Graph graph = linear_graph(600, 500, 300).graph;
+  const Profile with = roofline_profile(graph, kind, {}), without = profile(graph, Precision::Fp32);
+  EXPECT_EQ(with.nodes[1].forward, Nanoseconds{71'000});
+  EXPECT_EQ(with.nodes[1].backward_input, Nanoseconds{81'000});
+  // 18e7 FLOP at 5 TFLOP/s = 36 us by the curve, and 0.2 us of traffic; what follows the product is
+  // as it was.
+  const Nanoseconds longer = with.nodes[1].backward_weight - without.nodes[1].backward_weight;
+  EXPECT_LE(std::abs(longer.count() - (90'000 - 36'000)), 300);
+  EXPECT_EQ(with.nodes[0], without.nodes[0]);
+  EXPECT_THAT(with.origin, ::testing::EndsWith("of a microbatch's 3 products 3 as measured, 0 "
+                                               "interpolated between measured ones, 0 by the "
+                                               "curve"));
+  EXPECT_EQ(without.origin, "roofline of test in fp32");
+  kind.compute_factor = 1.1;
+  EXPECT_EQ(roofline_profile(graph, kind, {}).nodes[1].forward, Nanoseconds{78'100});
+}
+
+// [2, 8, 100, 64] with values of 32: 16 heads x samples, 100 queries and keys, 48 on average.
+TEST(Roofline, MeasuredAttentionIsFoundByItsHeadsAndLengths) {
+  DeviceKind kind = half_bandwidth_device();
+  using enum ProductOperator;
+  ProductShape shape{.op = CausalAttention, .pass = ProductPass::Forward, .groups = 16};
+  shape.m = shape.n = 100, shape.k = 48;
+  ProductShape back = shape;
+  back.pass = ProductPass::Input;
+  kind.measured_products.rows = {measured(shape, 5), measured(back, 11)};
+  Start g(dense({2, 8, 100, 64}));
+  const ValueId v = g.input("v", dense({2, 8, 100, 32}));
+  g.call("y", "scaled_dot_product_attention",
+         {{"query", g.x}, {"key", g.x}, {"value", v}, {"is_causal", true}}, dense({2, 8, 100, 32}));
+  const NodeProfile cost = roofline_profile(g.build(), kind, {}).nodes[1];
+  EXPECT_EQ(cost.forward, Nanoseconds{6'000});
+  EXPECT_EQ(cost.backward_input.count() / 1000, 12);
+}
+
 // [1, 2, 1000, 500]: 2 x 2 x 2 x 1000 x 1000 x 500 = 4e9 FLOP at 0.45 of 5 TFLOP/s; a causal mask
 // hides half of them.
 TEST(Roofline, FusedAttentionPassesOverWhatACausalMaskHides) {

@@ -51,31 +51,40 @@ MeshPrice price_of(const PublishedRun& run, const Network& network, bool all_rec
   }
 }
 
+/// Steps of a source, and the peaks that were measured.
+struct SourcePairs {
+  std::vector<Pair> steps, peaks;
+};
+
 /// Adds a line of predictions.csv for each run.
-std::vector<Pair> pairs_of(const Source& source, std::string& csv) {
-  std::vector<Pair> pairs;
+SourcePairs pairs_of(const Source& source, std::string& csv) {
+  SourcePairs pairs;
   for (const PublishedRun& run : source.runs) {
     const MeshPrice price = price_of(run, source.network, false);
     double predicted = seconds(price.plan.estimate);
     if (run.half_recomputed)
       predicted = (predicted + seconds(price_of(run, source.network, true).plan.estimate)) / 2;
-    pairs.push_back({predicted, run.measured});
+    pairs.steps.push_back({predicted, run.measured});
     Bytes peak;
     for (const Bytes bytes : price.plan.peak_memory) peak = std::max(peak, bytes);
+    if (run.peak)
+      pairs.peaks.push_back(
+          {static_cast<double>(peak.value) / static_cast<double>(kGiB.value), *run.peak});
     const MeshShares& first = price.shares.front();
     csv += "\"" + source.name + "\",\"" + run.name + "\"," + source.device + "," +
            std::to_string(run.run.architecture.experts) + "," + fixed(run.measured, 4) + "," +
-           fixed(predicted, 4) + "," + percent(pairs.back().error()) + "," + gib(peak, 2) + "," +
-           fixed(seconds(first.compute), 4) + "," + fixed(seconds(first.collectives), 4) + "," +
-           fixed(seconds(first.reduction), 4) + "," + fixed(seconds(first.exposed), 4) + "," +
-           fixed(seconds(first.optimizer), 4) + "\n";
+           fixed(predicted, 4) + "," + percent(pairs.steps.back().error()) + "," + gib(peak, 2) +
+           "," + (run.peak ? fixed(*run.peak, 2) : "") + "," + fixed(seconds(first.compute), 4) +
+           "," + fixed(seconds(first.collectives), 4) + "," + fixed(seconds(first.reduction), 4) +
+           "," + fixed(seconds(first.exposed), 4) + "," + fixed(seconds(first.optimizer), 4) + "\n";
   }
   return pairs;
 }
 
 void study(const std::filesystem::path& root, const std::filesystem::path& out) {
   std::string csv =
-      "source,run,device,experts,measured_s,predicted_s,error_percent,peak_gib,compute_s,"
+      "source,run,device,experts,measured_s,predicted_s,error_percent,peak_gib,"
+      "measured_peak_gib,compute_s,"
       "collectives_s,"
       "reduction_s,exposed_s,optimizer_s\n";
   const std::string head =
@@ -85,15 +94,19 @@ void study(const std::filesystem::path& root, const std::filesystem::path& out) 
   std::string table = head;
   std::vector<Series> drawn;
   for (const Source& source : sources_of(root)) {
-    const std::vector<Pair> pairs = pairs_of(source, csv);
+    const std::vector<Pair> pairs = pairs_of(source, csv).steps;
     table += line(source.title, score(pairs), calculon(source.name));
     if (source.name == "vtrain") table += calibrated(pairs);
     drawn.push_back({source.title, pairs});
   }
   table += "\n" + head;
   for (const Source& source :
-       read_recent_sources(root / "experiments/studies/published_runs/data", root / "configs"))
-    table += line(source.title, score(pairs_of(source, csv)), "");
+       read_recent_sources(root / "experiments/studies/published_runs/data", root / "configs")) {
+    const SourcePairs pairs = pairs_of(source, csv);
+    table += line(source.title, score(pairs.steps), "");
+    if (source.name.starts_with("SimuMax"))
+      table += line(source.title + ", peak memory", score(pairs.peaks), "");
+  }
   write_file(out / "predictions.csv", csv);
   write_file(out / "published_runs.svg", scatter(drawn));
   std::fputs(table.c_str(), stdout);

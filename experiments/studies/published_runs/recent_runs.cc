@@ -119,6 +119,16 @@ void set_pipeline(MeshRun& run, std::int64_t stages_per_rank) {
       run.architecture.layers % stages != 0 && (run.architecture.layers + 2) % stages != 0;
 }
 
+/// SimuMax's scripts (simu_tools/megatron_scripts at 4dcaae513b) run Megatron-LM 0.14 and
+/// Transformer Engine 2.11, whose words are padded to 128 a rank of tp, without
+/// --overlap-grad-reduce.
+void set_simumax(MeshRun& run) {
+  const std::int64_t whole = 128 * run.mesh.size(Axis::Tensor);
+  std::int64_t& words = run.architecture.vocabulary;
+  words = (words + whole - 1) / whole * whole;
+  run.kernels = RankKernels::Megatron, run.overlap_reductions = false;
+}
+
 double step_seconds(const Row& row, const MeshRun& run) {
   const double measured = row.number("measured");
   const std::string unit = row.text("unit");
@@ -146,6 +156,7 @@ PublishedRun recent_run(const Row& row, const std::string& name, const fs::path&
   run.sequence_parallel = run.mesh.size(Axis::Tensor) > 1;
   run.overlap_input_gradients = runs_megatron(source);
   run.overlap_reductions = true, run.once_a_host = row.text("dispatch") == "once_a_host";
+  if (source == "SimuMax") set_simumax(run);
   if (recompute == "full") run.recomputation = Recompute::Full;
   run.separate_experts = runs_kernel_an_expert(source, row.text("device"), row.text("from"));
   for (const Module module : all_modules())
@@ -157,6 +168,7 @@ PublishedRun recent_run(const Row& row, const std::string& name, const fs::path&
                              row.text("sequence"),
                          run, step_seconds(row, run)};
   published.half_recomputed = recompute == "half";
+  if (!row.text("memory_gib").empty()) published.peak = row.number("memory_gib");
   return published;
 }
 
@@ -168,7 +180,15 @@ std::vector<Source> read_recent_sources(const fs::path& data, const fs::path& co
     const std::string source = row.text("source"), device = row.text("device"),
                       name = source + ", " + device + ", " + row.text("precision");
     if (sources.empty() || sources.back().name != name) {
-      sources.push_back({name, name, device, network_of(device, configs), {}});
+      // SimuMax's have products, attention and collectives of their own host.
+      if (source == "SimuMax")
+        sources.push_back({name,
+                           name,
+                           "measured_" + device,
+                           read_network(data / ("simumax_" + device + ".yaml")),
+                           {}});
+      else
+        sources.push_back({name, name, device, network_of(device, configs), {}});
       set_attention(source, sources.back().network.device);
     }
     sources.back().runs.push_back(recent_run(row, name, configs));

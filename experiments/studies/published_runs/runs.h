@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct PublishedRun {
   /// Every second product of a layer is computed again (torchtitan's selective recomputation): the
   /// mean of nothing and of all.
   bool half_recomputed = false;
+  std::optional<double> peak = {};  ///< measured, GiB that torch's allocator gave out
 };
 
 struct Source {

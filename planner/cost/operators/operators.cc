@@ -464,6 +464,7 @@ constexpr std::array kOperators = std::to_array<OperatorTraits>({
     {"pfeife::all_reduce", M::View, W::None, K::Nothing, G::Passes, A::First},
     {"pfeife::all_reduce_gradient", M::View, W::None, K::Nothing, G::Passes, A::First},
     {"pfeife::all_to_all", M::Fresh, W::None, K::Nothing, G::Passes, A::First},
+    {"pfeife::cross_entropy", M::Fresh, W::Stream, K::Input, G::Uses, A::First},
     {"pfeife::reduce_scatter", M::Fresh, W::None, K::Nothing, G::Passes, A::First},
     {"pfeife::rotate", M::Fresh, W::Stream, K::Nothing, G::Copies, A::First},
     {"pfeife::squared_relu", M::Fresh, W::Stream, K::Input, G::Uses, A::First},

@@ -44,7 +44,7 @@ Bytes square_product(Flops flops, DType type) {
 class Roofline {
  public:
   Roofline(const DeviceKind& device, Precision precision, std::span<const Format> formats = {})
-      : device_(device) {
+      : device_(device), precision_(precision) {
     if (device.memory_bandwidth.value <= 0) lacks("memory_bandwidth: 900 GB/s");
     for (const DType type : {DType::Float32, DType::BFloat16, DType::Float16})
       add(type, peak_names(type, precision));
@@ -55,7 +55,15 @@ class Roofline {
   /// The curve is of square products and has their memory traffic in it; what others move besides,
   /// no computing hides.
   Nanoseconds time(const Kernel& kernel) const {
-    if (kernel.format != Format::Wide) return time_of_cast(kernel, formats_.at(kernel.format));
+    const bool multiplies = kernel.flops.value > 0;
+    if (!multiplies && is_in_product(kernel)) return Nanoseconds{0};
+    if (const auto measured = multiplies ? measured_time(kernel) : std::nullopt) {
+      double busy = measured->seconds * device_.compute_factor;
+      if (kernel.format != Format::Wide) busy += cast_seconds(kernel, *find_recipe(kernel.format));
+      return nanoseconds_from_seconds(busy) + device_.operator_time();
+    }
+    if (multiplies && kernel.format != Format::Wide)
+      return time_of_cast(kernel, formats_.at(kernel.format));
     double busy = seconds(kernel.bytes);
     if (kernel.flops.value > 0) {
       const Speed& speed = speed_of(kernel.type);
@@ -68,6 +76,20 @@ class Roofline {
     return nanoseconds_from_seconds(busy) + device_.operator_time();
   }
   double seconds(Bytes bytes) const { return seconds_at(bytes, device_.element_wise_rate()); }
+  /// The time of the product alone; of a weight's gradient also where only the kernel was measured
+  /// that adds it to its sum.
+  std::optional<ProductTime> measured_time(const Kernel& kernel) const {
+    if (device_.measured_products.rows.empty()) return std::nullopt;
+    const std::string precision = product_precision(kernel);
+    const auto alone = device_.measured_products.find(precision, kernel.product);
+    if (alone || kernel.product.pass != ProductPass::Weight) return alone;
+    return with_sum(precision, kernel.product);
+  }
+  /// A key of DeviceKind::peak.
+  std::string product_precision(const Kernel& kernel) const {
+    if (kernel.format != Format::Wide) return pfeife::to_string(kernel.format);
+    return peak_names(kernel.type, precision_).front();
+  }
   /// The name of the peak that stands in for `type`; empty if it is the type's own.
   const std::string& stand_in(DType type) const { return speed_of(type).stand_in; }
 
@@ -84,6 +106,18 @@ class Roofline {
     bool holds_cast;  ///< the curve
   };
 
+  std::optional<ProductTime> with_sum(const std::string& precision, ProductShape shape) const {
+    shape.pass = ProductPass::WeightSum;
+    return device_.measured_products.find(precision, shape);
+  }
+  /// Whether the measured time of the product has that of the sum which `kernel` makes.
+  bool is_in_product(const Kernel& kernel) const {
+    if (kernel.product.pass != ProductPass::Weight || device_.measured_products.rows.empty())
+      return false;
+    const std::string precision = product_precision(kernel);
+    return !device_.measured_products.find(precision, kernel.product) &&
+           with_sum(precision, kernel.product);
+  }
   /// Kernels of fused attention have 16 bits.
   bool names_attention(const Kernel& kernel) const {
     return device_.attention && kernel.sequence > 0 &&
@@ -101,12 +135,15 @@ class Roofline {
     const double more = seconds(kernel.bytes) - seconds(square_product(kernel.flops, kernel.type));
     double busy = seconds_at(kernel.flops, speed.curve->at(kernel.flops) * speed.peak) +
                   narrower * std::max(more, 0.0);
-    if (!speed.holds_cast) {
-      const double moved =
-          (speed.recipe->amax_bytes + 2 + element) * static_cast<double>(kernel.cast);
-      busy += seconds(Bytes{std::llround(moved)});
-    }
+    if (!speed.holds_cast) busy += cast_seconds(kernel, *speed.recipe);
     return nanoseconds_from_seconds(busy) + device_.operator_time();
+  }
+
+  /// The cast of one operand, read in 16 bits.
+  double cast_seconds(const Kernel& kernel, const Recipe& recipe) const {
+    const double moved =
+        (recipe.amax_bytes + 2 + recipe.element_bytes) * static_cast<double>(kernel.cast);
+    return seconds(Bytes{std::llround(moved)});
   }
 
   [[noreturn]] void lacks(const char* example) const {
@@ -164,6 +201,7 @@ class Roofline {
   }
 
   const DeviceKind& device_;
+  Precision precision_;
   std::map<DType, Speed> speeds_;
   std::map<Format, FormatSpeed> formats_;
 };
@@ -173,11 +211,58 @@ void cast_products(std::vector<Kernel>& kernels, const GraphFacts& facts, NodeId
   const std::int64_t input = facts.type(first_tensor(facts.node(n))).elements(),
                      output = facts.type(facts.node(n).outputs.front()).elements();
   for (Kernel& kernel : kernels) {
+    if (kernel.flops.value > 0 || kernel.product.groups > 0) kernel.format = format;
     if (kernel.flops.value <= 0) continue;
-    kernel.format = format;
     kernel.cast = (kernel.pass == Pass::BackwardInput ? output : input) / kernel.times;
   }
 }
+
+/// What all functions of a graph need: kernels, with the formats of their products.
+class GraphKernels {
+ public:
+  GraphKernels(const GraphFacts& facts, const SavedMemory& saved, DeviceType device,
+               std::span<const OperatorCost> costs, std::span<const Format> formats)
+      : facts_(facts), kernels_(facts, saved, device, costs), formats_(formats) {}
+  std::vector<Kernel> at(NodeId n) const {
+    std::vector<Kernel> of_node = kernels_.at(n);
+    if (!formats_.empty() && formats_[n.index()] != Format::Wide)
+      cast_products(of_node, facts_, n, formats_[n.index()]);
+    return of_node;
+  }
+
+ private:
+  const GraphFacts& facts_;
+  KernelList kernels_;
+  std::span<const Format> formats_;
+};
+
+/// Distinct products among kernels.
+class ProductUses {
+ public:
+  explicit ProductUses(const Roofline& roofline) : roofline_(roofline) {}
+  void add(const std::vector<Kernel>& kernels) {
+    for (const Kernel& kernel : kernels) {
+      if (kernel.product.groups == 0 || kernel.flops.value <= 0) continue;
+      const auto [use, first] =
+          uses_.try_emplace({roofline_.product_precision(kernel), kernel.product});
+      if (first) {
+        const auto time = roofline_.measured_time(kernel);
+        use->second = {use->first.first, kernel.product, 0,
+                       time ? time->source : ProductSource::Curve};
+      }
+      use->second.times += kernel.times;
+    }
+  }
+  std::vector<ProductUse> list() const {
+    std::vector<ProductUse> list;
+    for (const auto& [key, use] : uses_) list.push_back(use);
+    return list;
+  }
+
+ private:
+  const Roofline& roofline_;
+  std::map<std::pair<std::string, ProductShape>, ProductUse> uses_;
+};
 
 NodeProfile node_profile(const std::vector<Kernel>& kernels, const Roofline& roofline) {
   NodeProfile cost;
@@ -269,6 +354,18 @@ std::vector<ParameterProfile> updates_with_masters(const Graph& graph, const Dev
                             Roofline(device, Precision::Fp32));
 }
 
+std::vector<ProductUse> product_uses(const FactsByPrecision& of, const DeviceKind& device,
+                                     const Training& training, std::span<const OperatorCost> costs,
+                                     std::span<const Format> formats) {
+  const GraphFacts& facts = of.at(training.precision);
+  const SavedMemory saved = saved_memory(facts, device.type);
+  const GraphKernels kernels(facts, saved, device.type, costs, formats);
+  const Roofline roofline(device, training.precision, formats);
+  ProductUses uses(roofline);
+  for (const NodeId n : nodes_of(of.graph)) uses.add(kernels.at(n));
+  return uses.list();
+}
+
 Profile roofline_profile(const FactsByPrecision& of, const DeviceKind& device,
                          const Training& training, std::span<const OperatorCost> costs,
                          std::span<const Format> formats) {
@@ -278,7 +375,7 @@ Profile roofline_profile(const FactsByPrecision& of, const DeviceKind& device,
   const GraphFacts& facts = of.at(training.precision);
   SavedMemory saved = saved_memory(facts, device.type);
   const std::vector<PassBytes> temporary = temporary_bytes(facts, saved);
-  const KernelList kernels(facts, saved, device.type, costs);
+  const GraphKernels kernels(facts, saved, device.type, costs, formats);
   const Roofline roofline(device, training.precision, formats);
 
   Profile profile;
@@ -288,16 +385,17 @@ Profile roofline_profile(const FactsByPrecision& of, const DeviceKind& device,
   profile.source = FigureSource::Roofline;
   profile.origin = "roofline of " + device.name + " in " + to_string(training.precision);
   profile.nodes.reserve(graph.nodes.size());
+  ProductUses uses(roofline);
   for (const NodeId n : nodes_of(graph)) {
-    std::vector<Kernel> of_node = kernels.at(n);
-    if (!formats.empty() && formats[n.index()] != Format::Wide)
-      cast_products(of_node, facts, n, formats[n.index()]);
+    const std::vector<Kernel> of_node = kernels.at(n);
+    if (!device.measured_products.rows.empty()) uses.add(of_node);
     NodeProfile cost = node_profile(of_node, roofline);
     cost.saved = saved.node_bytes[n.index()];
     cost.weight_saved = saved.node_weight_bytes[n.index()];
     cost.temporary = temporary[n.index()];
     profile.nodes.push_back(cost);
   }
+  if (!device.measured_products.rows.empty()) profile.origin += "; " + coverage_text(uses.list());
   profile.storages = std::move(saved.storages);
   profile.parameters =
       parameter_profiles(graph, training.optimizer, Masters::None,

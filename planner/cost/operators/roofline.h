@@ -4,9 +4,10 @@
 // device's overhead, a batch of products the sum instead of the larger one: its products are too
 // small to compute while others are written. A node takes the sum of its kernels (work.h).
 // Efficiency: the device's measured curve for square products of as many FLOPs, times the kernel's
-// share of it; of fused attention in 16 bits the share of the peak that the device lists. Nothing
-// is fitted to a measured model. Not modelled: caches, kernels side by side, the host falling
-// behind.
+// share of it; of fused attention in 16 bits the share of the peak that the device lists. Products
+// and attention whose shapes are among the device's measured ones, or between them, take that time.
+// Nothing is fitted to a measured model. Not modelled: caches, kernels side by side, the host
+// falling behind.
 #pragma once
 
 #include <span>
@@ -33,6 +34,13 @@ namespace pfeife {
 Profile roofline_profile(const FactsByPrecision& graph, const DeviceKind& device,
                          const Training& training, std::span<const OperatorCost> costs = {},
                          std::span<const Format> formats = {});
+
+/// The distinct products and fused attentions of that profile, with where their times come from, by
+/// precision and shape.
+std::vector<ProductUse> product_uses(const FactsByPrecision& graph, const DeviceKind& device,
+                                     const Training& training,
+                                     std::span<const OperatorCost> costs = {},
+                                     std::span<const Format> formats = {});
 
 /// [parameter] State and step of a graph whose parameters have 16 bits, with fp32 gradients and
 /// masters.

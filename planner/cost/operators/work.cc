@@ -304,7 +304,30 @@ class NodeKernels {
   // ---- products ----
   void list_product() {
     const auto [left, right, bias] = factors_of(node_);
-    list_factors(left, right, bias, summed(left));
+    const double inner = summed(left);
+    list_factors(left, right, bias, inner, 1, forward_product(right, inner));
+  }
+  /// None where the factors are no matrices, or stacks of them.
+  ProductShape forward_product(ValueId right, double inner) const {
+    const bool grouped = row_->work == OperatorWork::GroupedProduct;
+    if (row_->work != OperatorWork::Product && !grouped) return {};
+    const TensorType &by = facts_.type(right), &result = facts_.type(node_.outputs.front());
+    const auto k = static_cast<std::int64_t>(inner);
+    const std::int64_t matrix =
+        by.sizes.size() < 2 ? by.elements() : extent_from_back(by, 1) * extent_from_back(by, 2);
+    if (k <= 0 || matrix <= 0 || result.elements() <= 0) return {};
+    ProductShape shape{.pass = ProductPass::Forward, .groups = by.elements() / matrix};
+    shape.n = matrix / k, shape.k = k;
+    if (shape.n == 0 || shape.n * k != matrix) return {};
+    const std::int64_t columns = shape.groups * shape.n;
+    shape.m = (result.elements() + columns - 1) / columns;  // rows of a group, on average
+    return grouped || shape.m * columns == result.elements() ? shape : ProductShape{};
+  }
+  /// The product that makes the gradient of a factor: its left one, or its right one.
+  static ProductShape gradient_product(const ProductShape& forward, bool left) {
+    const auto [op, pass, groups, m, n, k] = forward;
+    if (left) return {op, ProductPass::Input, groups, m, k, n};
+    return {op, ProductPass::Weight, groups, n, k, m};
   }
   /// Terms of the sum that makes one element of the result.
   double summed(ValueId left) const {
@@ -351,23 +374,30 @@ class NodeKernels {
   }
   /// A product, or as many kernels as the node says: some run at a time, and are as efficient as
   /// one of their size; each is launched by itself.
-  void list_one_product(Pass pass, Flops flops, Bytes moved, DType type, double share) {
+  void list_one_product(Pass pass, Flops flops, Bytes moved, DType type, double share,
+                        const ProductShape& product) {
     const auto kernels = static_cast<std::int64_t>(number_argument(node_, "kernels", 1));
     const std::int64_t times = (kernels + kExpertStreams - 1) / kExpertStreams;
     const double part = 1.0 / static_cast<double>(times);
     multiply(pass, part * flops, Bytes{moved.value / times}, type, times, share);
+    if (kernels == 1) kernels_.back().product = product;
     if (kernels > times) multiply(pass, {}, {}, type, kernels - times);
   }
   /// Forward once, and once more for each factor that needs a gradient.
-  void list_factors(ValueId left, ValueId right, ValueId bias, double inner, double share = 1) {
+  void list_factors(ValueId left, ValueId right, ValueId bias, double inner, double share = 1,
+                    const ProductShape& product = {}) {
     const double elements = static_cast<double>(facts_.type(node_.outputs.front()).elements());
     const Flops flops{2.0 * elements * inner};
     const Bytes moved = operand(left) + operand(right) + out();
-    list_one_product(Pass::Forward, flops, moved, product_type(left), share);
+    list_one_product(Pass::Forward, flops, moved, product_type(left), share, product);
     for (const ValueId v : {left, right, tensor_argument(node_, "input2")}) {
       if (!needs(v)) continue;
-      list_one_product(pass_of(v), flops, moved, product_type(left), share);
+      list_one_product(pass_of(v), flops, moved, product_type(left), share,
+                       gradient_product(product, v == left));
+      const ProductShape gradient = kernels_.back().product;
       accumulate(v);
+      if (facts_.is_parameter(v))
+        kernels_.back().product = gradient, kernels_.back().type = product_type(left);
     }
     if (bias == kNoValue || !needs(bias)) return;
     move(pass_of(bias), out() + facts_.bytes(bias));  // the sum over the rows
@@ -461,6 +491,7 @@ class NodeKernels {
   struct Scores {
     Flops flops;            // both products
     std::int64_t elements;  // of the matrix between them
+    bool all;               // scores count, none is hidden by a window or by chunks
     bool masked;            // half of the FLOPs are of what a causal mask hides
     double side;            // of a square of as many scores: queries may be a part (cp)
   };
@@ -481,6 +512,7 @@ class NodeKernels {
     const auto depth = static_cast<double>(extent_from_back(q, 1) + extent_from_back(v, 1));
     return {{2.0 * static_cast<double>(elements) * depth},
             elements,
+            all,
             all && flag_argument(node_, "is_causal", false),
             std::sqrt((all ? 1 : 2) * counted)};
   }
@@ -492,13 +524,30 @@ class NodeKernels {
     const double share = (work.masked ? 2 : 1) * kAttentionShare;
     Bytes operands;
     for (const ValueId v : facts_.distinct_inputs(n_)) operands += operand(v);
+    const ProductShape shape = work.all ? attention_shape(work.masked) : ProductShape{};
     multiply(Pass::Forward, work.flops, operands + out(), type, 1, share);
     kernels_.back().sequence = work.side;
+    kernels_.back().product = shape;
     if (!back_) return;
     multiply(Pass::BackwardInput, kAttentionBackward * work.flops, 2 * operands + 2 * out(), type,
              1, share);
     kernels_.back().sequence = work.side;
+    kernels_.back().product = shape;
+    kernels_.back().product.pass = ProductPass::Input;
     if (const ValueId sinks = tensor_argument(node_, "sinks"); needs(sinks)) accumulate(sinks);
+  }
+  ProductShape attention_shape(bool causal) const {
+    const TensorType &q = facts_.type(tensor_argument(node_, "query")),
+                     &k = facts_.type(tensor_argument(node_, "key")),
+                     &v = facts_.type(tensor_argument(node_, "value"));
+    const std::int64_t queries = extent_from_back(q, 2), size = extent_from_back(q, 1);
+    if (queries * size == 0) return {};
+    return {causal ? ProductOperator::CausalAttention : ProductOperator::Attention,
+            ProductPass::Forward,
+            q.elements() / (queries * size),
+            queries,
+            extent_from_back(k, 2),
+            (size + extent_from_back(v, 1)) / 2};
   }
   /// Products and passes over the matrix of scores as separate kernels.
   void list_attention_parts() {

@@ -11,6 +11,7 @@
 
 #include "planner/cost/operators/graph_facts.h"
 #include "planner/cost/operators/saved.h"
+#include "planner/ir/machine/measured_products.h"
 #include "planner/ir/model/operator_cost.h"
 #include "planner/ir/model/recipe.h"
 
@@ -32,6 +33,9 @@ struct Kernel {
   Format format = Format::Wide;  ///< that its operands are cast to
   std::int64_t cast = 0;         ///< elements of the operand that is cast for it
   double sequence = 0;           ///< of fused attention: sqrt(queries x keys)
+  /// By which a measured time is found; groups 0 = it has none. Of a kernel without FLOPs: it adds
+  /// this product's result to a sum.
+  ProductShape product = {};
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 

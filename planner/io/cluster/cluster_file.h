@@ -3,6 +3,7 @@
 // value. configs/clusters/README.md explains the keys.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
@@ -80,6 +81,7 @@ struct ClusterFile {
 /// before them in `file`.
 const FieldList<ClusterFile>& cluster_fields();
 const FieldList<DeviceKind>& device_kind_fields();
+const std::vector<std::string>& known_precisions();  ///< keys of DeviceKind::peak
 FieldList<DeviceCount> device_fields(const ClusterFile& file);
 FieldList<LinkEntry> link_fields(const ClusterFile& file);
 FieldList<RouteEntry> route_fields(const ClusterFile& file);
@@ -87,6 +89,12 @@ FieldList<RouteEntry> route_fields(const ClusterFile& file);
 /// Errors: ConfigError with the place; a link that no route uses is one.
 ClusterFile read_cluster_file(const YamlNode& root);
 std::string cluster_text(const ClusterFile& file);
+
+/// Reads `precision,pass,m,n,k,us` with `operator` and `groups` if they are there: a row a shape.
+/// Errors: ConfigError with the place, also for two rows of one shape.
+MeasuredProducts read_measured_products(const std::filesystem::path& file);
+/// That table without times, as measure_device.py takes it.
+std::string products_text(const std::vector<ProductUse>& uses);
 
 /// Reads an entry of `links`.
 LinkEntry read_link(const YamlNode& node, const ClusterFile& file);

@@ -11,11 +11,30 @@ Cluster read_document(const YamlDocument& document) {
   return resolved(read_cluster_file(root), root);
 }
 
+/// Files that kinds name beside `file` get absolute paths, so that the text may be written
+/// elsewhere.
+void make_paths_absolute(YamlDocument& document, const std::filesystem::path& file) {
+  if (!document.root().is_map()) return;
+  const auto kinds = document.root().find("device_kinds");
+  if (!kinds || !kinds->is_map()) return;
+  std::vector<std::pair<std::string, YamlValue>> paths;
+  for (const auto& [name, kind] : kinds->entries()) {
+    const auto products =
+        kind.is_map() ? kind.find("measured_products") : std::optional<YamlNode>{};
+    if (!products || !products->is_scalar()) continue;
+    const auto absolute = std::filesystem::absolute(file.parent_path() / products->as_string());
+    paths.emplace_back("device_kinds.\"" + name + "\".measured_products",
+                       yaml_string(absolute.string(), products->where()));
+  }
+  for (const auto& [path, value] : paths) document.set(path, value, to_string(value.where));
+}
+
 }  // namespace
 
 YamlDocument cluster_document(const std::filesystem::path& file, const Replaced& replaced) {
   YamlDocument document = YamlDocument::read(file);
   for (const auto& [path, value] : replaced) document.set(path, value, to_string(value.where));
+  make_paths_absolute(document, file);
   return document;
 }
 

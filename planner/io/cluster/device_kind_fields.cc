@@ -7,8 +7,6 @@ namespace pfeife {
 namespace {
 
 constexpr double kLeastFraction = 1e-6;
-const std::vector<std::string> kPrecisions = {"fp32", "tf32",      "bf16",  "fp16",
-                                              "fp8",  "fp8_block", "mxfp8", "nvfp4"};
 const std::string kListed =
     "by precision: `fp32`, `tf32`, `bf16`, `fp16`, `fp8`, `fp8_block`, `mxfp8`, `nvfp4`";
 
@@ -47,7 +45,7 @@ Kind<std::map<std::string, T>> by_precision(const Kind<T>& kind) {
   using Map = std::map<std::string, T>;
   return {kListed,
           [read = kind.read](const YamlNode& node) {
-            node.check_keys(kPrecisions);
+            node.check_keys(known_precisions());
             Map values;
             for (const auto& [precision, value] : node.entries())
               values.emplace(precision, read(value));
@@ -98,7 +96,33 @@ Kind<BytesPerSecond> bandwidth_or_none() {
   return kind;
 }
 
+/// A path beside the file that names it.
+const Kind<MeasuredProducts>& measured_products() {
+  static const Kind<MeasuredProducts> kind = {
+      "a CSV file, beside this one unless its path is absolute",
+      [](const YamlNode& node) {
+        const std::filesystem::path file = node.as_string();
+        try {
+          return read_measured_products(std::filesystem::absolute(
+              std::filesystem::path(node.where().file).parent_path() / file));
+        } catch (const ConfigError& error) {
+          if (error.where().line > 0) throw;
+          node.fail(error.what());
+        }
+      },
+      [](const MeasuredProducts& products) {
+        return products.rows.empty() ? YamlValue{} : yaml_string(products.file);
+      }};
+  return kind;
+}
+
 }  // namespace
+
+const std::vector<std::string>& known_precisions() {
+  static const std::vector<std::string> names = {"fp32", "tf32",      "bf16",  "fp16",
+                                                 "fp8",  "fp8_block", "mxfp8", "nvfp4"};
+  return names;
+}
 
 const FieldList<DeviceKind>& device_kind_fields() {
   using Of = DeviceKind;
@@ -137,6 +161,10 @@ const FieldList<DeviceKind>& device_kind_fields() {
           "causal mask hides left out, from sequences of 4,096 on (below, it falls as "
           "sequence^0.35): `{kernel: FlashAttention-3, forward: 0.60, backward: 0.52}`")
           .by_default("0.45 of what a product reaches"),
+      field("measured_products", &Of::measured_products, measured_products(),
+            "times of [products that you measured](../clusters/README.md#products-of-your-own) on "
+            "this device; they go before curves and shares")
+          .by_default("none"),
       field("kernel_overhead", &Of::kernel_overhead, duration(),
             "time per operator besides its work"),
       field("stage_overhead", &Of::stage_overhead, duration(),

@@ -123,6 +123,8 @@ const FieldList<Written>& mesh_file_fields() {
       of_run("global_batch", &MeshRun::global_batch, whole<std::int64_t>(1, kMost)),
       of_run("microbatch_size", &MeshRun::microbatch_size, whole<std::int64_t>(1, kMost)),
       of_part(&Written::mesh, of_part(&MeshFile::run, mesh_precision_field(""))).always().needed(),
+      of_part(&Written::mesh,
+              of_part(&MeshFile::run, field("kernels", &MeshRun::kernels, rank_kernels(), ""))),
       of_part(&Written::mesh, of_part(&MeshFile::run, field("optimizer", &MeshRun::optimizer,
                                                             optimizer_kind(), "")))
           .always(),
@@ -192,6 +194,10 @@ const Words<MeshPrecision>& mesh_precisions() {
 }
 
 }  // namespace
+
+Kind<RankKernels> rank_kernels() {
+  return word(words_of<RankKernels>({RankKernels::Eager, RankKernels::Megatron}));
+}
 
 Field<MeshRun> mesh_precision_field(std::string about) {
   const Kind<MeshPrecision> kind = word(mesh_precisions());

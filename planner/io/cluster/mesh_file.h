@@ -32,6 +32,7 @@ struct MeshPrecision {
   Format format = Format::Wide;
   friend bool operator==(const MeshPrecision&, const MeshPrecision&) = default;
 };
+Kind<RankKernels> rank_kernels();
 Field<MeshRun> mesh_precision_field(std::string about);
 /// ConfigError without a place, with the nearest word.
 MeshPrecision mesh_precision_named(const std::string& text);

@@ -161,6 +161,8 @@ const FieldList<MeshQuestion>& mesh_fields() {
       of_part(&Question::run,
               mesh_precision_field("of parameters and activations, with fp32 masters; or a "
                                    "[format](formats.md)")),
+      of_run("kernels", &MeshRun::kernels, rank_kernels(),
+             "besides products and attention: PyTorch's, or [Megatron-LM's](formats.md#kernels)"),
       of_run("gradient_bytes", &MeshRun::gradient_bytes, whole<std::int64_t>(2, 4),
              "an element, as gradients are reduced"),
       of_run("scatter_gather", &MeshRun::scatter_gather, flag(),

@@ -10,6 +10,7 @@
 
 #include "planner/ir/basics/ids.h"
 #include "planner/ir/basics/units.h"
+#include "planner/ir/machine/measured_products.h"
 #include "planner/ir/model/profile.h"
 
 namespace pfeife {
@@ -79,6 +80,7 @@ struct DeviceKind {
   Nanoseconds iteration_overhead{0};  ///< once a step, with the optimizer
   double compute_factor = 1;
   std::optional<HostLink> host_link = std::nullopt;
+  MeasuredProducts measured_products = {};  ///< go before gemm_efficiency and attention
 
   // What the roofline computes with.
   Nanoseconds operator_time() const;         ///< of an operator, besides its work

@@ -206,6 +206,10 @@ DeviceKind mesh_device(const MeshRun& run, const Network& network) {
   return device;
 }
 
+std::string to_string(RankKernels kernels) {
+  return kernels == RankKernels::Megatron ? "megatron" : "eager";
+}
+
 std::string precision_of(const MeshRun& run) {
   if (run.format != Format::Wide) return to_string(run.format);
   return run.type == DType::BFloat16 ? "bf16" : "fp16";

@@ -17,6 +17,18 @@
 
 namespace pfeife {
 
+/// What runs on a rank besides products and attention.
+enum class RankKernels {
+  Eager,  ///< operators as PyTorch has them
+  /// Megatron-LM 0.14 with Transformer Engine 2.11: one product for query, key and value; a fused
+  /// cross entropy on 16-bit logits; with ep, copies into the order of experts and back, and the
+  /// router's weights within the activation (all-to-all dispatcher); weight gradients that are
+  /// added to their sum by the product, in place of which autograd gets a tensor that is kept for
+  /// each shape (get_dummy_wgrad); gradients zeroed, tested for NaN and scaled once a step.
+  Megatron,
+};
+std::string to_string(RankKernels kernels);  ///< "eager", "megatron"
+
 struct MeshRun {
   Architecture architecture;
   Mesh mesh;
@@ -39,6 +51,7 @@ struct MeshRun {
   /// parameters as well.
   int zero = 0;
   DType type = DType::Float16;
+  RankKernels kernels = RankKernels::Eager;
   Format format = Format::Wide;  ///< of products of linear layers; the rest has `type`
   Optimizer optimizer = Optimizer::Adam;
   std::int64_t gradient_bytes = 2;  ///< an element, as gradients are reduced
