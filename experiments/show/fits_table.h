@@ -15,16 +15,15 @@ namespace pfeife {
 struct FitRow {
   std::string cluster;
   std::int64_t devices = 0;
-  std::string lack;  ///< what is missing; "" = it fits, and the rest is known
-  Nanoseconds step {
-    0 std::string products;   ///< coverage_text(), where products are measured
-  };                          ///< estimated; of a pipeline that was planned, simulated
+  std::string lack;           ///< what is missing; "" = it fits, and the rest is known
+  Nanoseconds step{0};        ///< estimated; of a pipeline that was planned, simulated
   double rate = 0;            ///< tokens a second, or samples
   std::optional<double> mfu;  ///< a share
   Bytes allocated{0}, reserved{0}, limit{0};  ///< of the device that has least left
   std::string plan;                           ///< "tp 4, pp 2, mb 1"
   std::optional<double> price;                ///< of a device-hour
   std::optional<KnownError> error = {};       ///< of the step, where any is known
+  std::string products = {};                  ///< coverage_text(), where products are measured
 };
 
 /// Whether and how fast the best mesh is, of the answer to a question.

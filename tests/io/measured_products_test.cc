@@ -28,7 +28,9 @@ class MeasuredProductsFile : public ::testing::Test {
     const fs::path file = write("products.csv", text);
     return message_of([&] { read_measured_products(file); });
   }
-  const fs::path folder_ = fs::path(::testing::TempDir()) / "measured_products";
+  const fs::path folder_ =
+      fs::path(::testing::TempDir()) /
+      (std::string("products_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 constexpr const char* kCluster =

@@ -95,8 +95,8 @@ TEST_F(OwnKernels, PlaceholdersAreHeldOnceForEachShapeOfWeights) {
   EXPECT_EQ(with - price_mesh(run, pieces, network).plan.peak_memory.front(), held);
 }
 
-// 4,096 tokens of 32,064 words: 16 bits in place of an fp32 log-softmax, and no labels (8 bytes each,
-// and 4 for their weight).
+// 4,096 tokens of 32,064 words: 16 bits in place of an fp32 log-softmax, and no labels (8 bytes
+// each, and 4 for their weight).
 TEST_F(OwnKernels, AFusedCrossEntropyKeepsLogitsAlone) {
   const auto kept = [&] {
     const Layers layers = mesh_layers(run, network).layers;

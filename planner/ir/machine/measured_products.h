@@ -21,10 +21,10 @@ std::string to_string(ProductOperator op);
 
 /// Which of a linear layer's products y = x W^T; backward of attention is Input.
 enum class ProductPass {
-  Any,      ///< of a measured row: the pass makes no difference
-  Forward,  ///< m tokens, n outputs, k inputs
-  Input,    ///< gradient of x: m tokens, n inputs, k outputs
-  Weight,   ///< gradient of W: m outputs, n inputs, k tokens
+  Any,        ///< of a measured row: the pass makes no difference
+  Forward,    ///< m tokens, n outputs, k inputs
+  Input,      ///< gradient of x: m tokens, n inputs, k outputs
+  Weight,     ///< gradient of W: m outputs, n inputs, k tokens
   WeightSum,  ///< likewise, and the kernel adds it to the sum over microbatches
 };
 /// "forward", "input", "weight", "weight_sum"; of Any "".
