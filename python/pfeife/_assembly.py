@@ -82,8 +82,6 @@ class Assembly:
                 f"the rows have OFFLOAD of stage {none[0]}, and the plan names no share of it: say a share for each stage in its "
                 "plan.yaml (offload: [1, 0.5, 0, 0]), or take rows without OFFLOAD"
             )
-        if offloading and self.pieces > 1:
-            raise ConfigError("whole microbatches alone are offloaded, and the plan cuts them into slices: offload nothing, or plan 1f1b")
 
 
 def refusal(plan: Plan, capture: Any) -> str:

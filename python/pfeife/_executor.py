@@ -192,7 +192,7 @@ class Executor:
         saved = Saved(action.stage, m, stage.offload) if (action.stage, m) in self._offloaded else None
         self._moment.at(m, tape, recomputes=m != stage.kept, offloads=saved is not None)
         if self.slices:
-            self.slices.at(m)
+            self.slices.at(m, offloads=saved is not None)
         with saved.hooks() if saved else contextlib.nullcontext():
             given = stage.forward(inputs) if self._training else stage.evaluation(*inputs)
         for target, places in stage.targets.items():

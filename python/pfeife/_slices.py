@@ -46,14 +46,14 @@ def argument(node: Any, place: int, name: str, default: Any) -> Any:
 
 
 class Leaf:
-    """A slice's key or value as later slices read it; its gradient is what they add. again: what made it is computed again in
-    backward, so that its own bytes stay and no others of its storage. Inside a reentrant checkpoint, where autograd is off, it
-    takes a gradient in any case.
+    """A slice's key or value as later slices read it; its gradient is what they add. alone: it stays without the rest of its
+    storage, which is computed again in backward, or offloaded. Inside a reentrant checkpoint, where autograd is off, it takes a
+    gradient in any case.
     """
 
-    def __init__(self, source: torch.Tensor, again: bool):
-        alone = again and source.untyped_storage().nbytes() > source.nbytes
-        self.tensor = (source.detach().clone() if alone else source.detach()).requires_grad_(
+    def __init__(self, source: torch.Tensor, alone: bool):
+        copies = alone and source.untyped_storage().nbytes() > source.nbytes
+        self.tensor = (source.detach().clone() if copies else source.detach()).requires_grad_(
             source.requires_grad or not torch.is_grad_enabled()
         )
         self._joined = False
@@ -269,7 +269,7 @@ class Slices:
         def attend(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> Any:
             kept = self._kept.setdefault((self._microbatch, node.name), [])
             if len(kept) == self._slice < self.count - 1:  # the first time, and later slices read them
-                kept.append([Leaf(tensor, again) for tensor in (key, value)])
+                kept.append([Leaf(tensor, again or self._offloads) for tensor in (key, value)])
             for piece in kept[self._slice : self._slice + 1]:
                 for leaf, tensor in zip(piece, (key, value)):
                     leaf.join(tensor)
@@ -285,8 +285,9 @@ class Slices:
 
     # Of a pass.
 
-    def at(self, number: int) -> None:
-        """From now on, operators compute this slice, of all slices of all microbatches."""
+    def at(self, number: int, offloads: bool = False) -> None:
+        """From now on, operators compute this slice, of all slices of all microbatches. offloads: what they save can leave the device."""
+        self._offloads = offloads
         self._microbatch, self._slice = divmod(number, self.count)
 
     def drop(self, names: set[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: pipelines are not tested here")
 
 import torch.nn.functional as F  # noqa: E402
-from pfeife import ConfigError  # noqa: E402
+from pfeife import ConfigError, _host  # noqa: E402
 from pfeife._executor import Executor  # noqa: E402
 from pfeife._operators import Moment  # noqa: E402
 from pfeife._schedule import Action  # noqa: E402
@@ -100,9 +100,9 @@ class Alone:
 LENGTHS = [2, 1, 3]
 
 
-def executed(capture, again="none", splits=False, watch=lambda action, run: run()):
+def executed(capture, again="none", splits=False, offload=0.0, watch=lambda action, run: run()):
     """[name] Gradients of a step of two microbatches in slices, through three stages of one process, cut behind residual sums.
-    again: "full", "blocks" (two pieces of each stage, whatever the cuts go through) or "none". watch: is told each action, and runs it.
+    again: "full", "blocks" (two pieces of each stage, whatever the cuts go through) or "none". offload: share of what every stage saves of a slice that goes to the host. watch: is told each action, and runs it.
     """
     batch = tokens(8, torch.Generator().manual_seed(3))
     module = capture.module
@@ -110,7 +110,7 @@ def executed(capture, again="none", splits=False, watch=lambda action, run: run(
     sums = [i for i, name in enumerate(nodes) if name.startswith("add")]
     begin, end = sums[len(sums) // 5] + 1, sums[2 * len(sums) // 3] + 1
     parts = [nodes[:begin], nodes[begin:end], nodes[end:]]
-    facts = dict(recomputed=again == "full", written=[], offload=0.0)
+    facts = dict(recomputed=again == "full", written=[], offload=offload)
     planned = [dict(nodes=part, gradients_from=list(range(s + 1, 3)), **facts) for s, part in enumerate(parts)]
     program = Program(capture, capture.parameters, capture.buffers, planned)
     program.slices = Slices(program, [1 / 3, 1 / 2, 1], LENGTHS)
@@ -123,6 +123,12 @@ def executed(capture, again="none", splits=False, watch=lambda action, run: run(
     row = [("F", s, m * count + k) for m in (0, 1) for k in range(count) for s in range(3)]
     row += [("I" if splits else "B", s, m * count + k) for m in (0, 1) for k in reversed(range(count)) for s in (2, 1, 0)]
     row += [("W", s, number) for s in range(3) for number in range(2 * count)] if splits else []
+    if offload:
+        copies = {"F": ("OFFLOAD", 1), "B": ("RELOAD", 0), "I": ("RELOAD", 0)}
+        for i, (kind, *what) in reversed(list(enumerate(row))):
+            if kind in copies:
+                copy, behind = copies[kind]
+                row.insert(i + behind, (copy, *what))
     row = [Action(kind, s, number, s, f"{s}{kind}{number // count}.{number % count}") for kind, s, number in row]
     executor._do = {kind: lambda action, do=do: watch(action, lambda: do(action)) for kind, do in executor._do.items()}
     module.zero_grad()
@@ -184,6 +190,28 @@ def test_gradients_of_slices_are_those_of_whole_sequences(name, frozen, again, s
 
 @pytest.mark.parametrize("splits", [False, True])
 @pytest.mark.parametrize("again", ["none", "full", "blocks"])
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_what_slices_save_goes_to_the_host_and_back(monkeypatch, share, again, splits):
+    monkeypatch.setattr(_host, "LEAST_BYTES", 0)
+    moved, reload = [], _host.Host.reload
+    wrong = False
+
+    def watched(self, saved, clock):
+        for buffer, _ in saved.away:
+            moved.append(buffer.data.numel())
+            buffer.data.mul_(0 if wrong else 1)
+        return reload(self, saved, clock)
+
+    monkeypatch.setattr(_host.Host, "reload", watched)
+    assert far_from_plain(captured("gpt"), again, splits, share) < 1e-12
+    # What a stage that is computed again saves is what it receives, which comes from the same process here, and stays.
+    assert (sum(moved) > 0) == (again != "full")
+    wrong = True
+    assert (far_from_plain(captured("gpt"), again, splits, share) > 1e-3) == (again != "full")
+
+
+@pytest.mark.parametrize("splits", [False, True])
+@pytest.mark.parametrize("again", ["none", "full", "blocks"])
 def test_without_what_later_slices_add_gradients_differ(monkeypatch, again, splits):
     monkeypatch.setattr(Leaf, "join", lambda self, source: None)
     assert far_from_plain(captured("gpt"), again, splits) > 1e-3
@@ -199,7 +227,7 @@ class Alive(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         results = function(*args, **(kwargs or {}))
         for tensor in tree_leaves(results):
-            if isinstance(tensor, torch.Tensor):
+            if isinstance(tensor, torch.Tensor) and tensor.dtype != torch.uint8:  # buffers of the host
                 storage = tensor.untyped_storage()
                 self._made[storage._cdata] = StorageWeakRef(storage), storage.nbytes()
         return results
@@ -211,23 +239,27 @@ class Alive(TorchDispatchMode):
 
 # The stage in the middle has two attentions of width 8, and 4 samples in fp64: a token is 4 * 8 * 8 bytes wide. What goes to the
 # next stage is one such value, keys and values of both attentions are four, which the last slice has for nobody. What it received
-# was there before.
+# was there before. The ten linear layers whose weights wait for W keep 8 bytes each in the place of what went.
 @pytest.mark.parametrize("splits", [False, True])
-def test_a_stage_that_is_computed_again_keeps_keys_and_values(splits):
-    grown = {}
-    for again in ("none", "full"):
-        alive = Alive()
+@pytest.mark.parametrize("way", ["computed again", "offloaded"])
+def test_keys_and_values_alone_stay(monkeypatch, way, splits):
+    monkeypatch.setattr(_host, "LEAST_BYTES", 0)
 
-        def watch(action, run, alive=alive, again=again):
+    def growths(again, offload=0.0):
+        alive, grown = Alive(), {}
+
+        def watch(action, run):
             before = alive.bytes()
             run()
-            grown[again, action.text] = alive.bytes() - before
+            grown[action.text] = alive.bytes() - before
 
         with alive:
-            executed(captured("gpt"), again, splits, watch)
+            executed(captured("gpt"), again, splits, offload, watch)
+        return {k: grown[f"1F{k}"] + grown.get(f"1OFFLOAD{k}", 0) for k in ("0.1", "0.2", "1.0", "1.1", "1.2")}  # at 0.0 weights are new
+
     token = 4 * 8 * 8
-    for m in (0, 1):
-        for k, length in enumerate(LENGTHS):
-            if m or k:  # the first sees weights, too
-                assert grown["full", f"1F{m}.{k}"] == (5 if k < len(LENGTHS) - 1 else 1) * token * length
-                assert grown["none", f"1F{m}.{k}"] > 25 * token * length
+    wanted = {k: (5, 5, 1)[int(k[-1])] * token * LENGTHS[int(k[-1])] for k in ("0.1", "0.2", "1.0", "1.1", "1.2")}
+    found = growths("full") if way == "computed again" else growths("none", 1.0)
+    more = 10 * 8 if splits and way == "offloaded" else 0
+    assert {k: size - more for k, size in found.items()} == wanted
+    assert all(size > 25 * token * LENGTHS[int(k[-1])] for k, size in growths("none").items())
