@@ -203,7 +203,7 @@ class Slices:
 
     # What a slice's operators do.
 
-    def of(self, node: Any, target: Any) -> Callable[..., Any]:
+    def operator(self, node: Any, target: Any) -> Callable[..., Any]:
         """What a stage calls in an operator's place."""
         name = name_of(node)
         along = self.along.get(node)
