@@ -658,6 +658,16 @@ NB_MODULE(_core, m) {
   bind_pricer(m);
   m.def("keys", &request_keys);
   m.def("changed_cluster", &changed_cluster, "file"_a, "values"_a);
+  // Names of the device kinds that say no stage_overhead.
+  m.def(
+      "kinds_without_overhead",
+      [](const std::filesystem::path& file) {
+        std::vector<std::string> names;
+        for (const DeviceKind& kind : load_cluster(file).kinds)
+          if (kind.stage_overhead.count() == 0) names.push_back(kind.name);
+        return names;
+      },
+      "file"_a);
   m.def(
       "results_csv",
       [](const std::vector<std::string>& records) {

@@ -147,21 +147,30 @@ while IFS=: read -r file line code; do breach "$file:$line" "a variable is calle
   grep -rnE --include='*.h' --include='*.cc' "$named_of" plots sim experiments/{inputs,machine,measure,show,sweep} \
     2>/dev/null | sed -E 's@//.*@@; s/"([^"\\]|\\.)*"//g' | grep -E "$named_of")
 
-# The same for Python, and "said" and "of"; and a docstring begins with what it describes. tests/python does not keep to it yet.
+# The same for Python, with more words, for arguments, functions, classes and attributes, too; and a docstring begins with what it
+# describes.
 python_words='import ast, pathlib, sys
-for file in sorted(file for folder in sys.argv[1:] for file in pathlib.Path(folder).rglob("*.py")):
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        line = getattr(node, "lineno", 1)
-        stored = node.id if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else getattr(node, "arg", None)
-        if not isinstance(node, ast.keyword) and stored in {"one", "some", "told", "said", "made", "of"}:
-            print(f"{file}:{line}:a variable is called {stored}; name what it holds")
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
-            begin = (ast.get_docstring(node) or " ").split()[:1]
-            if begin and begin[0] in {"Of", "As", "Likewise", "Those"}:
-                print(f"{file}:{line}:the docstring begins with {begin[0]}; begin with what is described")'
+for folder in sys.argv[1:]:
+    for file in sorted(pathlib.Path(folder).rglob("*.py")):
+        strict, tests = folder.endswith("python"), folder == "tests/python"
+        words = {"one", "some", "told", "of", *(() if tests else ("said", "made")), *(("other", "anew", "known") if strict else ())}
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            line, name = getattr(node, "lineno", 1), None
+            if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+                name = node.id if isinstance(node, ast.Name) else node.attr if strict else None
+            elif isinstance(node, ast.arg):
+                name = node.arg
+            elif strict and isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                name = node.name
+            if name in words or strict and file.stem in words:
+                print(f"{file}:{line}:a variable is called {name or file.stem}; name what it holds")
+            if not tests and isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+                begin = (ast.get_docstring(node) or " ").split()[:1]
+                if begin and begin[0] in {"Of", "As", "Likewise", "Those"}:
+                    print(f"{file}:{line}:the docstring begins with {begin[0]}; begin with what is described")'
 if command -v python3 >/dev/null; then
   while IFS=: read -r file line why; do breach "$file:$line" "$why"; done < <(
-    python3 -c "$python_words" python configs experiments)
+    python3 -c "$python_words" python tests/python configs experiments)
 fi
 
 # A type has a name of its own: two of one name in pfeife:: cannot be used together.

@@ -4,7 +4,7 @@ set -euo pipefail
 fences=$(cd "$(dirname "$0")" && pwd)/fences.sh
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
-mkdir -p "$tree"/{planner/{ir,io,cost,schedules,schedule_tool},sim,plots,experiments,python,configs,tests}
+mkdir -p "$tree"/{planner/{ir,io,cost,schedules,schedule_tool},sim,plots,experiments,python,configs,tests/python}
 mkdir -p "$tree"/planner/ir/{basics,model,trace} "$tree"/planner/cost/{operators,estimate}
 mkdir -p "$tree"/planner/io/{files,plan,results} "$tree"/planner/search/{bound,choices} "$tree"/runtime/{model,transport,train}
 
@@ -86,6 +86,10 @@ expect allowed planner/cost/a.cc '<vector>' 'layers("of some, one");  // not thi
 # A line "#include <vector>" is a comment in Python.
 expect refused python/a.py '<vector>' 'sizes = [one.nbytes for one in tensors]'
 expect refused python/a.py '<vector>' 'def show(said): pass'
+expect refused python/a.py '<vector>' 'class Either: known = 1'
+expect refused python/known.py '<vector>'
+expect refused tests/python/a.py '<vector>' 'def show(): self.other = 1'
+expect allowed tests/python/a.py '<vector>' 'said = made = 1'
 expect refused configs/a.py '<vector>' 'key = lambda of: of[0]'
 expect refused experiments/a.py '<vector>' 'for rank, made in enumerate(rows): pass'
 expect refused experiments/a.py '<vector>' 'if (some := rows): pass'

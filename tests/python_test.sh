@@ -16,9 +16,9 @@ tools=$build/python-tools
 if [[ ! -e $tools/ready ]]; then
   rm -rf "$tools"
   "$python" -m venv "$tools"
-  if ! "$tools/bin/pip" install -q --disable-pip-version-check scikit-build-core nanobind numpy pytest mypy >"$place/said" 2>&1; then
+  if ! "$tools/bin/pip" install -q --disable-pip-version-check scikit-build-core nanobind numpy pytest mypy ruff >"$place/said" 2>&1; then
     cat "$place/said"
-    echo "skipped: pip cannot install scikit-build-core, nanobind, numpy, pytest, mypy"
+    echo "skipped: pip cannot install scikit-build-core, nanobind, numpy, pytest, mypy, ruff"
     exit 77
   fi
   touch "$tools/ready"
@@ -58,3 +58,4 @@ for notebook in "$repository"/python/notebooks/*.ipynb; do
   python -c "$run_cells" "$notebook" >"$place/said" 2>&1 || { cat "$place/said" && exit 1; }
 done
 "$tools/bin/mypy" --cache-dir "$build/python-mypy" --python-executable "$place/fresh/bin/python" --disallow-untyped-defs --ignore-missing-imports -p pfeife
+[[ ! -x $tools/bin/ruff ]] || "$tools/bin/ruff" check --quiet --no-cache --config "$repository/pyproject.toml" "$repository"/python "$repository"/tests/python

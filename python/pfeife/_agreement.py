@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -14,13 +14,16 @@ from ._capture.watch import CURE, Form
 from ._core import ConfigError
 from ._messages import Messages
 
+if TYPE_CHECKING:
+    from ._capture.capture import Capture
+
 SAMPLED = 1024  # numbers of each input that are compared in every step
 
 
 class Photographed:
     """The module beside what was captured of it. capture: of this module or of another of its kind."""
 
-    def __init__(self, capture: Any, module: Any):
+    def __init__(self, capture: Capture, module: nn.Module | None):
         self._form: Form | None = None
         self._read: Any = None
         self._training = getattr(capture, "training", None)
@@ -28,7 +31,7 @@ class Photographed:
         watch = getattr(capture, "watch", None)
         if watch is None or not isinstance(module, nn.Module):
             return
-        self._read = watch.of(module)
+        self._read = watch.bound(module)
         if changes := [*capture.form.changes_in(module), *self._read.changes(values_alone=module is not capture.module)]:
             raise ConfigError(_said(changes))
         self._read = self._read.now()
@@ -81,8 +84,8 @@ class Batches:
         for rank, (words, _) in enumerate(of_rank):
             if words:
                 return ConfigError(f"rank {rank}: {words}")
-        rank, other = next((rank, other) for rank, (_, other) in enumerate(of_rank) if other != of_rank[0][1])
-        shapes = [[pair[0] for pair in both] for both in (other, of_rank[0][1])]
+        rank, differing = next((rank, differing) for rank, (_, differing) in enumerate(of_rank) if differing != of_rank[0][1])
+        shapes = [[pair[0] for pair in both] for both in (differing, of_rank[0][1])]
         return ConfigError(
             f"rank {rank} has another batch than rank 0{'' if shapes[0] == shapes[1] else f', inputs of {shapes[0]} instead of {shapes[1]}'}: "
             "all ranks of a pipeline give the same whole batch. Shuffle with the same seed on all of them, and use a DistributedSampler "

@@ -7,7 +7,7 @@ depends on the options of Pipeline() (shard, compile, scaler), and what runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -18,6 +18,7 @@ from ._slices import Slices
 from ._stages import Program, Stage
 
 if TYPE_CHECKING:
+    from ._capture.capture import Capture
     from ._plan import Plan
 
 
@@ -27,7 +28,7 @@ class Assembly:
     Errors: ConfigError with the reason why the plan cannot run.
     """
 
-    def __init__(self, plan: Plan, capture: Any, module: Any = None, slice_lengths: Sequence[int] | None = None):
+    def __init__(self, plan: Plan, capture: Capture, module: nn.Module | None = None, slice_lengths: Sequence[int] | None = None):
         self.plan = plan
         # An order in which transfers that hold their rank never wait in a circle.
         if wrong := plan.violations(plan.schedule):
@@ -84,7 +85,7 @@ class Assembly:
             )
 
 
-def refusal(plan: Plan, capture: Any) -> str:
+def refusal(plan: Plan, capture: Capture) -> str:
     """Why Pipeline() would refuse the plan of what was captured, on any rank; "" where it takes the plan."""
     device = torch.device("cpu")
     try:

@@ -52,7 +52,7 @@ class Draws(TorchDispatchMode):
 class Backward(nn.Module):
     """A module whose backward is part of its forward: what a checkpoint computes again there has the same parameters."""
 
-    def __init__(self, plain: Any):
+    def __init__(self, plain: nn.Module):
         super().__init__()
         self.plain = plain
 
@@ -77,7 +77,7 @@ class Checked(NamedTuple):
         return f"loss {self.loss:.9g}, plain {self.plain_loss:.9g}; gradients differ by at most {far:.2g} ({name})"
 
 
-def check(pipe: Pipeline, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Checked:
+def check(pipe: Pipeline, args: Sequence[object], kwargs: Mapping[str, object]) -> Checked:
     """Does the work of Pipeline.check()."""
     if pipe.replicas:
         raise ConfigError("check() compares one pipeline on its own batch: make one without replicas")
@@ -142,14 +142,14 @@ def _shares(pipe: Pipeline, leaves: list[torch.Tensor], micro: list[list[torch.T
     if any(node.name in stage.names for stage in pipe.stages.values()):
         whole = means.of_batch(node, leaves, micro)
         of_sum = means.counts[node].of_sum
-        own = [float(means.of(node, part) / whole) * (1.0 if of_sum else share) for part, share in zip(micro, shares)]
+        own = [float(means.count(node, part) / whole) * (1.0 if of_sum else share) for part, share in zip(micro, shares)]
     return next(shares for shares in pipe._messages.all(own) if shares is not None)
 
 
-def _apart(tensor: torch.Tensor | None, other: torch.Tensor | None) -> float:
-    if tensor is None or other is None:
-        return 0.0 if tensor is other else float("inf")
-    far = float((tensor - other).abs().max() / other.abs().max().clamp(min=torch.finfo(other.dtype).tiny))
+def _apart(tensor: torch.Tensor | None, wanted: torch.Tensor | None) -> float:
+    if tensor is None or wanted is None:
+        return 0.0 if tensor is wanted else float("inf")
+    far = float((tensor - wanted).abs().max() / wanted.abs().max().clamp(min=torch.finfo(wanted.dtype).tiny))
     return far if far == far else float("inf")  # max() passes over NaN
 
 
@@ -209,7 +209,7 @@ class Measured:
 KINDS = {"F", "B", "I", "W", "OFFLOAD", "RELOAD"}  # that a trace has
 
 
-def trace(pipe: Pipeline, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Measured:
+def trace(pipe: Pipeline, args: Sequence[object], kwargs: Mapping[str, object]) -> Measured:
     """Does the work of Pipeline.trace()."""
     executor, pieces = pipe._executor, pipe._assembly.pieces
     device = torch.get_device_module(pipe.device) if pipe.device.type != "cpu" else None

@@ -15,12 +15,13 @@ from typing import Any, Union
 from . import _core
 
 PathLike = Union[str, "os.PathLike[str]"]
+Options = Mapping[str, object]  # what a config says, by its keys
 CLUSTERS = Path(__file__).with_name("clusters")
 MODELS = Path(__file__).with_name("models")
 _PLAIN = re.compile(r"[A-Za-z0-9_./+-]([A-Za-z0-9_./ +%-]*[A-Za-z0-9_./+%-])?")
 
 
-def yaml(value: Any) -> str:
+def yaml(value: object) -> str:
     """The value as YAML in one line."""
     if value is None:
         return "null"
@@ -43,7 +44,7 @@ def yaml(value: Any) -> str:
 class Source:
     """Where a model or a cluster comes from: what a config says of it, and what has to be kept for that."""
 
-    def __init__(self, entry: Any, name: str = "", keep: Sequence[Any] = (), more: Mapping[str, Any] | None = None):
+    def __init__(self, entry: str | dict[str, str], name: str = "", keep: Sequence[_core.MemoryFile] = (), more: Options | None = None):
         self.entry = entry
         self.name = name
         self.keep = list(keep)
@@ -57,6 +58,12 @@ class Model(Source):
     """A model: a file, bytes or layers (pfeife.model, pfeife.layers)."""
 
 
+class Timed(Model):
+    """Layers with the times that a device took for them (pfeife.measure). linears: [layer] how many linear layers it has."""
+
+    linears: list[int]
+
+
 class Cluster(Source):
     """Devices and their links (pfeife.cluster, pfeife.uniform_cluster)."""
 
@@ -68,7 +75,7 @@ def model(
     name: str | None = None,
     skips: PathLike | None = None,
     profile: PathLike | None = None,
-    operators: Mapping[str, Any] | None = None,
+    operators: Options | None = None,
     time_unit: str | None = None,
 ) -> Model:
     """A model's file, or its bytes.
@@ -94,7 +101,7 @@ def model(
             file, name = str(shipped), name or file
         name = name or ""
         format = format or {".pt2": "pt2", ".csv": "table"}.get(Path(file).suffix)
-    entry: Any = file
+    entry: str | dict[str, str] = file
     if format:
         entry = {"file": file, "format": format, **({"time_unit": time_unit} if time_unit else {})}
     more = {"skips": skips, "profile": profile, "operators": operators}
@@ -156,7 +163,7 @@ def layers(
     return Model({"file": keep[0].path, "format": "table"}, name, keep, more)
 
 
-def _csv(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> bytes:
+def _csv(head: Iterable[str], rows: Iterable[Iterable[object]]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)
@@ -170,21 +177,23 @@ def cluster_names() -> list[str]:
     return sorted(file.stem for file in CLUSTERS.glob("*.yaml"))
 
 
-def text_of(content: Mapping[str, Any]) -> bytes:
+def text_of(content: Options) -> bytes:
     """A file of what it says."""
     return "".join(f"{key}: {yaml(value)}\n" for key, value in {"version": 1, **content}.items()).encode()
 
 
-def cluster(source: PathLike | Mapping[str, Any], *, set: Mapping[str, Any] | None = None) -> Cluster:
+def cluster(source: PathLike | Options | Cluster, *, set: Options | None = None) -> Cluster:
     """Devices and their links.
 
     source: the name of a cluster that comes with Pfeife (pfeife.cluster_names()), a file, or what such a file says
-        as a dictionary (configs/clusters/README.md).
+        as a dictionary (configs/clusters/README.md); or a Cluster.
     set: values that replace those of the file, by the paths of their keys: {"links.nic.bandwidth": "50 GB/s"}.
     """
     keep = []
     name = ""
-    if isinstance(source, Mapping):
+    if isinstance(source, Cluster):
+        file, name, keep = str(source.entry), source.name, list(source.keep)
+    elif isinstance(source, Mapping):
         name = str(source.get("name", "cluster"))
         keep.append(_core.MemoryFile(text_of(source)))
         file = keep[0].path
@@ -194,12 +203,12 @@ def cluster(source: PathLike | Mapping[str, Any], *, set: Mapping[str, Any] | No
         if named.exists() and "/" not in file:
             file, name = str(named), file
         elif not Path(file).exists() and Path(file).suffix != ".yaml" and "/" not in file:
-            known = cluster_names()
-            nearest = difflib.get_close_matches(file, known, 1)
+            shipped = cluster_names()
+            nearest = difflib.get_close_matches(file, shipped, 1)
             raise _core.ConfigError(
                 f"cluster: there is none called {file!r}"
                 + (f"; did you mean {nearest[0]!r}?" if nearest else ".")
-                + f" It is a file, a dictionary, or one of {', '.join(known)}"
+                + f" It is a file, a dictionary, or one of {', '.join(shipped)}"
             )
     if set:  # a file of its own, which plans can be saved with
         try:
@@ -218,7 +227,7 @@ def uniform_cluster(
     memory: str = "80 GiB",
     bandwidth: str = "200 GB/s",
     latency: str = "10 us",
-    **kind: Any,
+    **kind: object,
 ) -> Cluster:
     """Equal devices, each with one full-duplex port to all the others: enough for models whose layers have times.
 
@@ -277,8 +286,8 @@ class Asked:
                 message += '; of pfeife.uniform_cluster(...): peak={"fp32": "20 TFLOP/s"}, memory_bandwidth="2 TB/s"'
             raise _core.ConfigError(message) from None
 
-    def __init__(self, of_model: Any, of_cluster: Any, keywords: Mapping[str, Any]):
-        self.keep: list[Any] = []
+    def __init__(self, of_model: Any, of_cluster: Any, keywords: Options):
+        self.keep: list[_core.MemoryFile] = []
         self.names: dict[str, str] = {}
         self.called: dict[str, str] = {}
         content: dict[str, Any] = {"version": 1}

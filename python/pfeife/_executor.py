@@ -16,7 +16,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from ._core import ConfigError
 from ._host import Host, Saved
 from ._messages import Arriving, Form, Messages, form_of
-from ._operators import Moment, let_go
+from ._operators import Moment, Tape, let_go
 from ._schedule import Action
 from ._slices import Slices
 from ._stages import Stage
@@ -24,7 +24,7 @@ from ._stages import Stage
 Box = dict[tuple[int, int, int], Any]  # messages by source, target, microbatch: values, or forms and what arrives
 
 
-def needs_gradient(value: Any) -> bool:
+def needs_gradient(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad
 
 
@@ -35,11 +35,15 @@ class Announced(NamedTuple):
     needs_gradient: bool
 
 
-def alike(known: Any, now: Any) -> bool:
+def announced(part: Any) -> Any:
+    return Announced(form_of(part), part.requires_grad) if isinstance(part, torch.Tensor) else part
+
+
+def is_as_announced(form: object, part: object) -> bool:
     """Whether a message's part is as announced; its strides may differ."""
-    if not isinstance(known, Announced) or not isinstance(now, Announced):
-        return bool(known == now)
-    return known.form[:2] == now.form[:2] and known.needs_gradient == now.needs_gradient
+    if not isinstance(form, Announced) or not isinstance(part, torch.Tensor):
+        return bool(form == announced(part))
+    return (part.dtype, part.shape) == form.form[:2] and part.requires_grad == form.needs_gradient
 
 
 class Flight(NamedTuple):
@@ -48,7 +52,7 @@ class Flight(NamedTuple):
     ends: Mapping[int, GradientEdge]  # of the graph, by result: what was sent need not stay
     loss: torch.Tensor | None
     received: Mapping[int, list[Any]]
-    tape: list[tuple[GradientEdge, torch.Tensor]] | None
+    tape: Tape | None
     saved: Saved | None = None  # of a microbatch that is offloaded
 
 
@@ -77,7 +81,7 @@ class Executor:
         self.returned: dict[str, list[Any]] | None = None  # [microbatch] by value, of a pass that gives them
         self.action: Action | str | None = None  # that runs; else where the pass is, in words
         self.slices: Slices | None = None
-        self.clock: Callable[[], Any] | None = None  # while a step is traced
+        self.clock: Callable[[], Any] | None = None  # while a step is traced: ns, or events of a card
         self.measured: list[tuple[Action, Any, Any, Any]] = []  # turn came, began, ended
 
     def run(
@@ -127,19 +131,18 @@ class Executor:
     def _send(self, action: Action, box: Box) -> None:
         to = self._rank_of[action.peer]
         parts = box.pop((action.stage, action.peer, action.microbatch))
-        forms = [Announced(form_of(part), part.requires_grad) if isinstance(part, torch.Tensor) else part for part in parts]
         route = (action.kind[-1], action.stage, action.peer, self.alike[action.microbatch])
-        known = self._forms.get(("sent", route))
-        if known is None:
-            known = self._forms["sent", route] = forms
+        forms = self._forms.get(("sent", route))
+        if forms is None:
+            forms = self._forms["sent", route] = [announced(part) for part in parts]
             self._messages.announce(route, forms, to)
-        elif len(known) != len(forms) or not all(map(alike, known, forms)):
+        elif len(forms) != len(parts) or not all(map(is_as_announced, forms, parts)):
             raise ConfigError(
-                f"what stage {action.stage} sends to stage {action.peer} was {known} and is {forms}: what needs a "
+                f"what stage {action.stage} sends to stage {action.peer} was {forms} and is {[*map(announced, parts)]}: what needs a "
                 "gradient stays as it was in the first step; make a new Pipeline after a change"
             )
         tensors = [part for part in parts if isinstance(part, torch.Tensor)]
-        self._messages.send(route[:3], tensors, to, [form.form for form in known if isinstance(form, Announced)])
+        self._messages.send(route[:3], tensors, to, [form.form for form in forms if isinstance(form, Announced)])
 
     def _receive(self, action: Action, box: Box) -> None:
         source = self._rank_of[action.peer]
@@ -188,7 +191,7 @@ class Executor:
                 inputs[i] = value
         if self.clock:
             self._began = self.clock()
-        tape: list[tuple[GradientEdge, torch.Tensor]] | None = [] if (action.stage, m) in self._split else None
+        tape: Tape | None = [] if (action.stage, m) in self._split else None
         saved = Saved(action.stage, m, stage.offload) if (action.stage, m) in self._offloaded else None
         self._moment.at(m, tape, recomputes=m != stage.kept, offloads=saved is not None)
         if self.slices:
@@ -217,7 +220,7 @@ class Executor:
                 saved.leave(given[i] for i in sent)
                 for source, values in received.items():
                     for tensor in values if self._rank_of[source] != self._rank else ():
-                        if isinstance(tensor, torch.Tensor) and all(tensor is not other for other in given):
+                        if isinstance(tensor, torch.Tensor) and all(tensor is not result for result in given):
                             let_go(tensor)
 
     def _copy(self, action: Action) -> None:
@@ -261,6 +264,8 @@ class Executor:
     def _weights(self, action: Action) -> None:
         flight = self._flights.pop((action.stage, action.microbatch), None)
         if flight is not None and flight.tape:
-            edges, gradients = zip(*flight.tape)
             with self._as_written:
-                torch.autograd.backward(edges, gradients, inputs=self._stages[action.stage].trained)
+                with torch.no_grad():
+                    roots = [entry for entry in flight.tape if not callable(entry) or entry()]
+                if roots:
+                    torch.autograd.backward(*zip(*roots), inputs=self._stages[action.stage].trained)

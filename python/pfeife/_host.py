@@ -73,21 +73,21 @@ class Saved:
         self._handles: list[weakref.ref[Handle]] = []  # the graph holds them
         self._leaving: set[int] = set()
 
-    def hooks(self) -> Any:
+    def hooks(self) -> torch.autograd.graph.saved_tensors_hooks:
         """While they hold, autograd saves here."""
         return torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack)
 
-    def _pack(self, tensor: torch.Tensor) -> Any:
+    def _pack(self, tensor: torch.Tensor) -> Handle | torch.Tensor:
         if type(tensor) is not torch.Tensor or tensor.layout is not torch.strided or tensor.is_conj() or tensor.is_neg():
             return tensor
         handle = Handle(tensor)
         self._handles.append(weakref.ref(handle))
         return handle
 
-    def _unpack(self, packed: Any) -> torch.Tensor:
-        return packed.value(self.stage, self.microbatch) if isinstance(packed, Handle) else packed  # type: ignore[no-any-return]
+    def _unpack(self, packed: Handle | torch.Tensor) -> torch.Tensor:
+        return packed.value(self.stage, self.microbatch) if isinstance(packed, Handle) else packed
 
-    def leave(self, values: Iterable[Any]) -> None:
+    def leave(self, values: Iterable[object]) -> None:
         """These go to other stages: messages hold their storages for a while."""
         self._leaving |= {storage_of(value) for value in values if isinstance(value, torch.Tensor)}
 

@@ -1,6 +1,7 @@
 """Times of a module's blocks as they run here: compiled, with the kernels that this torch has, on one device.
 
-Each block is timed by itself, with its weights only on the device, so that the model may be larger than it. Not measured:
+Each block is timed by itself, with its weights only on the device, so that the model may be larger than it; what a call and a
+backward of nothing take is left out. Not measured:
 messages (the cluster says them), the optimizer, how blocks disturb each other.
 """
 
@@ -8,26 +9,32 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import torch
-from torch import nn
+from torch import fx, nn
 
 from ._capture.capture import Capture
-from ._config import Model, layers, model, uniform_cluster
+from ._config import Model, Options, Timed, layers, model, uniform_cluster
 from ._core import ConfigError
 from ._plan import Plan, Pricer, plan
-from ._operators import Moment
+from ._operators import ACTIVATIONS, Moment
+from ._overhead import EMPTY, overhead_here
 from ._stages import Program
 
 
-class Measured(Model):
-    """Layers with the times that a device took for them; plan() takes it. table: [layer] what was measured."""
+T = TypeVar("T")
+Row = dict[str, Any]  # of a block: name, ms, bytes
 
-    def __init__(self, archive: Model, table: list[dict[str, Any]], cuts: list[int]):
+
+class Measured(Timed):
+    """Layers with the times that a device took for them; plan() takes it. table: [layer] what was measured. overhead: what
+    Pipeline's actions take on this machine beside them; plan() adds it."""
+
+    def __init__(self, archive: Model, table: list[Row], cuts: list[int], linears: list[int]):
         super().__init__(archive.entry, archive.name, archive.keep, archive.more)
-        self.table = table
+        self.table, self.linears, self.overhead = table, linears, overhead_here(again=True)
         self._cuts = cuts
 
     def cuts_of(self, planned: Plan) -> list[int]:
@@ -37,7 +44,7 @@ class Measured(Model):
 
 
 def measure(
-    capture: Capture, device: torch.device, compile: bool | dict[str, Any], autocast: torch.dtype | None, repetitions: int
+    capture: Capture, device: torch.device, compile: bool | Options, autocast: torch.dtype | None, repetitions: int
 ) -> Measured:
     """Does the work of pfeife.measure()."""
     archive = model(capture.archive)
@@ -52,22 +59,27 @@ def measure(
     planned = cut.stages
     program = Program(capture, capture.parameters, capture.buffers, planned)
     names = [found[i][0] for i in [*cuts, len(found) - 1]]
-    last_reader: dict[Any, int] = {}
+    last_reader: dict[fx.Node, int] = {}
     for (_, reader), crossing in program.crossings.items():
         for value in crossing:
             last_reader[value] = max(reader, last_reader.get(value, 0))
-    values: dict[Any, torch.Tensor] = dict(zip(program.inputs, (here(leaf, device) for leaf in capture.example)))
+    values: dict[fx.Node, torch.Tensor] = dict(zip(program.inputs, (here(leaf, device) for leaf in capture.example)))
     table = []
-    sizes: dict[Any, int] = {}
+    sizes: dict[fx.Node, int] = {}
     counted: set[str] = set()
+    empty, _ = timed_block(EMPTY, [torch.ones(1, device=device, requires_grad=True)], device, compile, autocast, repetitions)
     for number, nodes in enumerate(program.nodes):
         own = {name: here(program.tensor(name), device) for name in program.state(nodes)}
         of_block = Program(capture, {**capture.parameters, **capture.buffers, **all_names(program, own)}, {}, planned)
+        of_block.means = None  # counts of a whole batch take no time here
         gives = [node for node in last_reader if node in nodes]
         gives += [program.outputs[0]] if program.loss_stage == number else []
         module = of_block.assemble(nodes, gives, device, Moment(0, device))
         inputs = [values[node] for node in program.read(nodes)]
         row, outputs = timed_block(module, inputs, device, compile, autocast, repetitions)
+        row["forward_ms"] = max(0.0, row["forward_ms"] - empty["forward_ms"])
+        whole = "backward_input_ms" if row["backward_input_ms"] else "backward_weight_ms"
+        row[whole] = max(0.0, row[whole] - empty["backward_input_ms"])
         values.update(zip(gives, outputs))
         sizes.update({node: tensor.nbytes for node, tensor in zip(gives, outputs)})
         values = {node: tensor for node, tensor in values.items() if node in program.inputs or last_reader.get(node, -1) > number}
@@ -87,7 +99,8 @@ def measure(
         for node in crossing
     ]
     columns = {key: [row[key] for row in table] for key in table[0] if key != "name"}
-    return Measured(layers(names=names, **columns, skips=skips, name=type(capture.module).__name__), table, cuts)
+    linears = [sum(node.target in ACTIVATIONS for node in nodes) for nodes in program.nodes]
+    return Measured(layers(names=names, **columns, skips=skips, name=type(capture.module).__name__), table, cuts, linears)
 
 
 def all_names(program: Program, own: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -109,18 +122,18 @@ def timed_block(
     module: nn.Module,
     inputs: Sequence[torch.Tensor],
     device: torch.device,
-    compile: bool | dict[str, Any],
+    compile: bool | Options,
     autocast: torch.dtype | None,
     repetitions: int,
-) -> tuple[dict[str, Any], list[torch.Tensor]]:
+) -> tuple[Row, list[torch.Tensor]]:
     """Times, bytes kept for backward, and results. The gradients of inputs alone are those of frozen weights."""
     trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    row: dict[str, Any] = {}
+    row: Row = {}
     outputs: list[torch.Tensor] = []
     for frozen in (False, True) if trained else (False,):
         for parameter in trained:
             parameter.requires_grad_(not frozen)
-        run = torch.compile(module, **(compile if isinstance(compile, dict) else {})) if compile else module
+        run = torch.compile(module, **(compile if isinstance(compile, Mapping) else {})) if compile else module
         forward, backward = [], []
         for repetition in range(2 + repetitions):
             leaves = [value.detach().requires_grad_(value.requires_grad) for value in inputs]
@@ -156,7 +169,7 @@ def timed_block(
     return row, results_of_training
 
 
-def clocked(work: Callable[[], Any], device: torch.device) -> tuple[float, Any]:
+def clocked(work: Callable[[], T], device: torch.device) -> tuple[float, T]:
     """ms, and what it makes."""
     if device.type == "cuda":
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

@@ -14,7 +14,7 @@ import gc
 import pickle
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -38,7 +38,7 @@ def form_of(tensor: torch.Tensor) -> Form:
 
 def flat(tensor: torch.Tensor) -> torch.Tensor:
     """The elements of a tensor without gaps, as they lie in memory."""
-    return tensor.as_strided((tensor.numel(),), (1,))
+    return tensor if tensor.is_contiguous() else tensor.as_strided((tensor.numel(),), (1,))
 
 
 def laid_out(tensor: torch.Tensor, stride: Sequence[int]) -> torch.Tensor:
@@ -74,10 +74,10 @@ class Messages:
         self._coalesced = self._backend.name() != "gloo"
         self.device = device
         self.wire = device if self._coalesced else torch.device("cpu")
-        self._peers: dict[Any, int] = {}  # by route
-        self._sent: dict[Any, deque[tuple[list[dist.Work], list[torch.Tensor]]]] = {}
+        self._peers: dict[Hashable, int] = {}  # by route
+        self._sent: dict[Hashable, deque[tuple[list[dist.Work], list[torch.Tensor]]]] = {}
 
-    def _connected(self, world: Any, device: torch.device, timeout: float | None) -> Any:
+    def _connected(self, world: dist.ProcessGroup, device: torch.device, timeout: float | None) -> Any:
         try:
             theirs = world._get_backend(device)
         except RuntimeError:  # none for cards
@@ -103,14 +103,18 @@ class Messages:
         options = getattr(backend, "options", None)
         return options._timeout if options is not None else self._store.timeout
 
-    @contextlib.contextmanager
-    def awaiting(self, ranks: Sequence[int] | None = None) -> Iterator[None]:
-        """While it holds, this rank waits for these; None = for all others."""
+    def awaiting(self, ranks: Sequence[int] | None = None) -> Messages:
+        """While it holds, this rank waits for these; None = for all others. A context without a generator: messages are many."""
         self.awaited = tuple(self.world[rank] for rank in (range(self._ranks) if ranks is None else ranks) if rank != self.rank)
-        yield
-        self.awaited = ()
+        return self
 
-    def _post(self, post: Any, tensors: Sequence[torch.Tensor], peer: int) -> list[dist.Work]:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        self.awaited = self.awaited if error else ()
+
+    def _post(self, post: Callable[..., dist.Work], tensors: Sequence[torch.Tensor], peer: int) -> list[dist.Work]:
         if self._coalesced and len(tensors) > 1:
             self._backend._start_coalescing()
             for tensor in tensors:
@@ -118,11 +122,11 @@ class Messages:
             return [self._backend._end_coalescing()]
         return [post([tensor], peer, 0) for tensor in tensors]
 
-    def send(self, route: Any, tensors: Sequence[torch.Tensor], to: int, forms: Sequence[Form] | None = None) -> None:
-        """forms: with strides that the receiver knows; None = the tensors' own."""
+    def send(self, route: Hashable, tensors: Sequence[torch.Tensor], to: int, forms: Sequence[Form]) -> None:
+        """forms: with strides that the receiver knows."""
         if not tensors:
             return
-        strides = [form.stride for form in forms or map(form_of, tensors)]
+        strides = [form.stride for form in forms]
         carried = [flat(laid_out(tensor.detach().to(self.wire), stride)) for tensor, stride in zip(tensors, strides)]
         sent = self._sent.setdefault(route, deque())
         with self.awaiting([to]):
@@ -139,11 +143,11 @@ class Messages:
             works = self._post(self._backend.recv, [flat(tensor) for tensor in tensors], source)
         return Arriving(self, tensors, works, [source])
 
-    def announce(self, route: Any, thing: Any, to: int) -> None:
+    def announce(self, route: Hashable, thing: object, to: int) -> None:
         """Sends a picklable object, which announcement() of the other rank returns."""
         data = torch.frombuffer(bytearray(pickle.dumps(thing)), dtype=torch.uint8)
         for part in (torch.tensor([len(data)]), data):
-            self.send((route, "announced"), [part], to)
+            self.send((route, "announced"), [part], to, [form_of(part)])
 
     def announcement(self, source: int) -> Any:
         """Waits for what announce() of the rank `source` sends, and returns it."""
@@ -158,14 +162,14 @@ class Messages:
                 while sent:
                     wait(sent.popleft()[0])
 
-    def begin_sum(self, tensor: torch.Tensor, op: Any = dist.ReduceOp.SUM) -> Arriving:
+    def begin_sum(self, tensor: torch.Tensor, op: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM) -> Arriving:
         carried = tensor.detach().to(self.wire, copy=True)
         how = dist.AllreduceOptions()
         how.reduceOp = op
         with self.awaiting():
             return Arriving(self, [carried], [self._backend.allreduce([carried], how)])
 
-    def sum(self, tensor: torch.Tensor, op: Any = dist.ReduceOp.SUM) -> torch.Tensor:
+    def sum(self, tensor: torch.Tensor, op: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM) -> torch.Tensor:
         """Over the ranks."""
         return self.begin_sum(tensor, op).wait()[0]
 
@@ -191,7 +195,7 @@ class Messages:
         parts = self.first(flat, rank).split(sizes) if len(flat) else [flat] * len(sizes)
         return [part.clone().view(dtype).view(shape) for part, (dtype, shape) in zip(parts, forms)]
 
-    def all(self, thing: Any) -> list[Any]:
+    def all(self, thing: object) -> list[Any]:
         """[rank] The picklable object that each rank gave to this call; all ranks must call it."""
         self._exchanged += 1
         self._store.set(f"{self._exchanged}/{self.rank}", pickle.dumps(thing))

@@ -4,15 +4,18 @@ gradients for W, run again in backward, write copies of buffers."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import fx, nn
-from torch.autograd.graph import get_gradient_edge
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.utils.checkpoint import checkpoint
 
+Root = tuple[GradientEdge, torch.Tensor]  # of a backward, with its gradient
+Tape = list["Root | Callable[[], None]"]  # what W goes back from, and calls that add gradients themselves
 aten = torch.ops.aten
 MASK = (1 << 63) - 1
 # The operators whose weights' gradients can wait for W, and which of their arguments are not weights. All others make both
@@ -47,7 +50,7 @@ class Moment:
     def __init__(self, seed: int, device: torch.device):
         self.seed = seed
         self.step = 0
-        self.tape: list[tuple[Any, torch.Tensor]] | None = None
+        self.tape: Tape | None = None
         self.recomputes = True  # what is planned so
         self.offloads = False  # what autograd saves can leave the device
         self.base = 0
@@ -64,7 +67,7 @@ class Moment:
     def at(
         self,
         microbatch: int,
-        tape: list[tuple[Any, torch.Tensor]] | None = None,
+        tape: Tape | None = None,
         *,
         recomputes: bool = True,
         offloads: bool = False,
@@ -114,7 +117,58 @@ class Deferred(torch.autograd.Function):
         return None, None, None, *[next(gradients) if tensor.requires_grad else None for tensor in ctx.own]
 
 
-def deferred(target: Callable[..., Any], moment: Moment) -> Callable[..., Any]:
+class DeferredLinear(torch.autograd.Function):
+    """A linear layer whose backward makes its input's gradient, and leaves on the tape the call that makes those of its weights:
+    without the second graph of Deferred, which takes longer than a small layer."""
+
+    @staticmethod
+    def forward(ctx: Any, moment: Moment, value: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+        ctx.save_for_backward(value, weight)
+        ctx.bias, ctx.tape = bias, moment.tape
+        return aten.linear.default(value, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        value, weight = ctx.saved_tensors
+        ctx.tape.append(functools.partial(add_gradients, value, grad, weight, ctx.bias))
+        return None, grad @ weight if ctx.needs_input_grad[1] else None, None, None
+
+
+def add_gradients(value: torch.Tensor, grad: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+    """Adds the gradients of a linear layer's weights to those of the parameters."""
+    grad, value = grad.reshape(-1, grad.shape[-1]), value.reshape(-1, value.shape[-1])
+    if weight.requires_grad and weight.grad is not None:
+        weight.grad.addmm_(grad.t(), value)
+    elif weight.requires_grad:
+        weight.grad = grad.t() @ value
+    if bias is not None and bias.requires_grad:
+        bias.grad = grad.sum(0) if bias.grad is None else bias.grad.add_(grad.sum(0))
+
+
+def is_simple(weight: torch.Tensor | None) -> bool:
+    """Whether its gradient is only added: a parameter without hooks."""
+    return weight is None or weight.is_leaf and not (weight._backward_hooks or weight._post_accumulate_grad_hooks)
+
+
+def deferred_linear(moment: Moment) -> Callable[..., Any]:
+    apply = super(torch.autograd.Function, DeferredLinear).apply  # without torch's way through Python, for functorch
+    general = deferred(aten.linear.default, moment, general=True)
+
+    def later(value: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Any:
+        if moment.tape is None or not (weight.requires_grad or bias is not None and bias.requires_grad):
+            return aten.linear.default(value, weight, bias)
+        cast = torch.is_autocast_enabled(moment.device.type)
+        if moment.offloads or cast or value.is_complex() or not (is_simple(weight) and is_simple(bias)):
+            return general(value, weight, bias)
+        return apply(moment, value, weight, bias)
+
+    return later
+
+
+def deferred(target: Callable[..., Any], moment: Moment, general: bool = False) -> Callable[..., Any]:
+    """The operator, which leaves its weights' gradients for W while the moment has a tape."""
+    if target is aten.linear.default and not general:
+        return deferred_linear(moment)
     at = ACTIVATIONS[target]
     anchor = torch.empty(0, requires_grad=True)  # so that the result needs a gradient though no activation does
 

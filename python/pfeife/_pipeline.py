@@ -9,11 +9,12 @@ import warnings
 import weakref
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed import DeviceMesh
 
 from ._agreement import Batches, Photographed
 from ._assembly import Assembly
@@ -22,11 +23,15 @@ from ._core import ConfigError, RuntimeFault
 from ._executor import Executor
 from ._messages import Arriving, Messages
 from ._operators import Moment
-from ._plan import autocast_type
+from ._config import Options
+from ._plan import Plan, autocast_type
 from ._pulse import Pulse
 from ._same_graph import adopted, facts_of
 from ._schedule import Action
 
+if TYPE_CHECKING:
+    from ._capture.capture import Capture
+Group = Union[dist.ProcessGroup, DeviceMesh]
 BUCKET_BYTES = 25 << 20
 
 
@@ -36,7 +41,7 @@ def full(tensor: torch.Tensor) -> torch.Tensor:
     return whole
 
 
-def own_device(device: Any) -> torch.device:
+def own_device(device: torch.device | str) -> torch.device:
     """With its number. "cuda" is the card that was set, and where none was, that of torchrun's local rank, which is set."""
     device = torch.device(device)
     if device.type == "cpu" or device.index is not None:
@@ -51,7 +56,7 @@ def own_device(device: Any) -> torch.device:
 class Named(dict[str, nn.Parameter]):
     """Parameters by name, over whose pairs one goes as over those of torch: for name, parameter in pipe.named_parameters()."""
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Any]:  # pairs
         return iter(self.items())
 
 
@@ -90,16 +95,16 @@ class Pipeline:
 
     def __init__(
         self,
-        model: Any,
-        plan: Any,
-        device: Any = "cpu",
-        group: Any = None,
+        model: nn.Module | Capture,
+        plan: Plan,
+        device: torch.device | str = "cpu",
+        group: Group | None = None,
         *,
-        replicas: Any = None,
-        shard: Any = None,
-        scaler: Any = None,
+        replicas: Group | None = None,
+        shard: DeviceMesh | None = None,
+        scaler: torch.amp.GradScaler | None = None,
         precision: str | None = None,
-        compile: bool | Mapping[str, Any] = False,
+        compile: bool | Options = False,
         seed: int = 0,
         slice_lengths: Sequence[int] | None = None,
         compare_batches: int = 100,
@@ -121,10 +126,10 @@ class Pipeline:
             dist.init_process_group("gloo" if self.device.type == "cpu" else None)
         self.plan = plan
         self.module: Any = model if isinstance(model, nn.Module) else getattr(model, "module", None)
-        self.group = group.get_group() if hasattr(group, "get_group") else group or dist.group.WORLD
+        self.group = group.get_group() if isinstance(group, DeviceMesh) else group or dist.group.WORLD
         self._shard = shard
         replicas = replicas or shard
-        self.replicas = replicas.get_group() if hasattr(replicas, "get_group") else replicas
+        self.replicas = replicas.get_group() if isinstance(replicas, DeviceMesh) else replicas
         self.rank = dist.get_rank(self.group)
         self._replica = dist.get_rank(self.replicas) if self.replicas else 0
         self._scaler = scaler
@@ -137,12 +142,12 @@ class Pipeline:
         self._timeout = timeout
         self._failed = ""
         self._loss_type: torch.dtype | None = None
-        self._forms: dict[Any, Any] = {}  # of returned values
+        self._forms: dict[tuple[Any, ...], list[dict[str, list[Any]]]] = {}  # of returned values
         self._empty: list[str] = []  # parameters and buffers that were made on meta
         self._ties: list[tuple[torch.Tensor, Messages]] = []
         self.moment = Moment(hash((seed, self._replica)) if self.replicas else seed, self.device)
         self._messages = Messages(dist.get_process_group_ranks(self.group), self.device, timeout)
-        self._across: Any = None
+        self._across: Any = None  # Messages, with replicas
         if self.replicas:
             self._across = Messages(dist.get_process_group_ranks(self.replicas), self.device, timeout)
         self._executor: Any = None
@@ -172,17 +177,18 @@ class Pipeline:
                 tensor.data.copy_(self._across.first(tensor))
 
     def _as_rank_0(self) -> None:
-        """The same graph and plan on all ranks: those of rank 0, where captures differ in the order of nodes alone."""
+        """The same graph and plan on all ranks: those of rank 0, where captures differ in the order of nodes alone, or plans by what
+        the ranks' machines take for an action."""
         graph, plan = str(self.capture.program.graph), f"{self.plan.schedule.cells}{self.plan.rank_of_stage}"
-        own = zlib.crc32(graph.encode()), zlib.crc32(plan.encode())
+        own = zlib.crc32(graph.encode()), zlib.crc32(plan.encode()), getattr(self.plan, "overhead", None)
         of_rank = self._messages.all(own)
-        if all(facts == of_rank[0] for facts in of_rank):
+        if all(facts[:2] == of_rank[0][:2] for facts in of_rank):
             return
-        if all(facts[0] == of_rank[0][0] for facts in of_rank):
-            other = next(rank for rank, facts in enumerate(of_rank) if facts != of_rank[0])
-            raise ConfigError(f"rank {other} has another graph or plan than rank 0; all ranks capture and plan the same")
+        if all((facts[0], facts[2]) == (of_rank[0][0], of_rank[0][2]) for facts in of_rank):
+            differing = next(rank for rank, facts in enumerate(of_rank) if facts != of_rank[0])
+            raise ConfigError(f"rank {differing} has another graph or plan than rank 0; all ranks capture and plan the same")
         facts = self._messages.all(None if self.rank else facts_of(self.plan, self.capture.program))[0]
-        if own[0] != of_rank[0][0]:
+        if own[:2] != of_rank[0][:2]:
             self.plan = adopted(facts, self.plan, self.capture, self.rank)
 
     def _build(self) -> None:
@@ -261,7 +267,7 @@ class Pipeline:
                 owner, _, leaf = name.rpartition(".")
                 self.module.get_submodule(owner)._parameters[leaf] = parameter
 
-    def _compiled(self, how: Mapping[str, Any]) -> None:
+    def _compiled(self, how: Options) -> None:
         if any(action.kind == "I" for action in self.row):
             warnings.warn(
                 "torch.compile makes gradients of inputs and of weights together: I is a whole backward, and W is empty. "
@@ -430,7 +436,7 @@ class Pipeline:
             raise refusal
         return given
 
-    def _run(self, row: list[Action], given: Given, training: bool, after: Any) -> torch.Tensor:
+    def _run(self, row: list[Action], given: Given, training: bool, after: Mapping[int, Callable[[], None]]) -> torch.Tensor:
         leaves, micro, missing = given
         with self._failing(lambda: str(self._executor.action)):
             self._filled()
@@ -514,7 +520,7 @@ class Pipeline:
         return [means.divisors(counts, share) for share in shares]
 
     @contextlib.contextmanager
-    def _failing(self, what: Any) -> Iterator[None]:
+    def _failing(self, what: str | Callable[[], str]) -> Iterator[None]:
         try:
             yield
         except Exception as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import html
 import io
@@ -15,17 +16,34 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, Union, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Union, cast
 
 import numpy as np
 
 from . import _config, _core
-from ._config import Asked, Cluster, PathLike, text_of
+from ._config import Asked, Cluster, Model, Options, PathLike, Timed, text_of
 from ._config import cluster as cluster_of
-from ._schedule import Schedule
-from ._trace import Trace, write_chrome_trace
+from ._schedule import Schedule, schedule
+from ._trace import Record, Trace, write_chrome_trace
 
-Progress = Union[bool, Callable[[float], Any]]
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+    from torch.distributed import DeviceMesh, ProcessGroup
+    from torch.distributed.pipelining import PipelineStage
+
+    from ._capture.capture import Capture
+    from ._check import Measured as Traced
+    from ._measure import Measured
+    from ._overhead import Overhead
+
+Progress = Union[bool, Callable[[float], object]]
+Value = Union[int, float, str, bool, None]
+Row = dict[str, Value]
+Loss = Callable[[Any, Any], Any]
+Planable = Union[PathLike, bytes, Model, "Capture", "nn.Module"]
+Hosts = Union[PathLike, Cluster, Options]
+How = tuple[int, Union[Callable[[float], object], None]]  # threads, progress
 UNCOSTED = re.compile(r"or \{(\S+): \{bytes: io\}\} if its bytes are all")  # how a refused model's operators are named
 
 
@@ -35,7 +53,7 @@ class Infeasible(Exception):
     helps: (change, what then fits) that were tried, the fastest first. record: all that is known, as Plan.record.
     """
 
-    def __init__(self, message: str, helps: list[tuple[str, str]], record: dict[str, Any]):
+    def __init__(self, message: str, helps: list[tuple[str, str]], record: Record):
         super().__init__(message)
         self.helps = helps
         self.record = record
@@ -107,11 +125,12 @@ class Plan:
     precision: fp32, tf32, bf16_amp or fp16_amp. recompute_except_last: whether the microbatch that a stage runs forward last is
         recomputed nowhere.
     capture: of a module, what was captured of it (pfeife.capture); else None. notes: which faster plans of a module were left
-        out since no Pipeline could run them, and why.
+        out since no Pipeline could run them, and why. overhead: what Pipeline's actions take on this machine, where the plan
+        has it in its times (us, measured); else None.
     record: every figure of the table and the report, as case.json has it (configs/reference/results.md).
     """
 
-    def __init__(self, core: _core.Planned, keep: Sequence[Any] = (), contestant: int = 0):
+    def __init__(self, core: _core.Planned, keep: Sequence[_core.MemoryFile] = (), contestant: int = 0):
         self._core = core
         self._keep = list(keep)
         self._number = contestant
@@ -131,8 +150,9 @@ class Plan:
         self.bound: float | None = bound and bound[0]
         self.bound_class: str = bound[1] if bound else ""
         self.bound_covers: str = core.bound_covers(contestant)
-        self.capture: Any = None
+        self.capture: Capture | None = None
         self.notes: list[str] = []
+        self.overhead: Overhead | None = None
 
     @property
     def step(self) -> float:
@@ -188,8 +208,8 @@ class Plan:
         return self._core.slice_ends(self._number)
 
     @property
-    def record(self) -> dict[str, Any]:
-        record: dict[str, Any] = json.loads(self._core.record)
+    def record(self) -> Record:
+        record: Record = json.loads(self._core.record)
         return record
 
     def table(self, *, verbose: bool = False, width: int | None = None, colour: bool = False) -> str:
@@ -226,7 +246,7 @@ class Plan:
                 (Path(folder) / name).write_bytes(content)
         return Exported(files[0][1].decode("utf-8", "replace"), lost, dict(files))
 
-    def compare(self, measured: Any) -> Compared:
+    def compare(self, measured: PathLike | Traced | Sequence[Traced]) -> Compared:
         """Why a run of the plan took longer than simulated.
 
         measured: what pipe.trace(**batch) gives, or several of them, of which the median step counts; or a folder of traces of
@@ -241,12 +261,12 @@ class Plan:
             if isinstance(measured, (str, os.PathLike)):
                 traces = [os.fspath(measured)]
             else:
-                steps = measured if isinstance(measured, (list, tuple)) else [measured]
+                steps = cast("Sequence[Traced]", measured if isinstance(measured, Sequence) else [measured])
                 # A file a rank: each has a clock of its own.
                 traces = [str(folder / f"rank{rank}.json") for rank in range(simulated.ranks)]
                 schedule = self.schedule
                 for rank, file in enumerate(traces):
-                    begin, events = 0, []
+                    begin, events = 0, list[Record]()
                     for step in steps:
                         events += step.of_cells(schedule, rank, begin)
                         begin += int(1e6 * step.step) + 1
@@ -258,7 +278,13 @@ class Plan:
         text = done.stdout.replace(f"{folder}/", "")
         return Compared(" ".join(text.split("\n\n")[0].split()), text)
 
-    def to_torch(self, model: Any = None, device: Any = "cpu", group: Any = None, **how: Any) -> tuple[list[Any], Any]:
+    def to_torch(
+        self,
+        model: nn.Module | Capture | None = None,
+        device: torch.device | str = "cpu",
+        group: ProcessGroup | DeviceMesh | None = None,
+        **how: Any,
+    ) -> tuple[list[PipelineStage], Any]:
         """The plan for torch.distributed.pipelining, on this rank: its PipelineStages, and their schedule.
 
         model, device, group, how: as of Pipeline; model absent, the one that was planned. schedule.step(**batch, losses=losses)
@@ -290,7 +316,7 @@ def _threads(threads: int | None) -> int:
     return threads or len(os.sched_getaffinity(0))
 
 
-def _shown(progress: Progress, name: str = "") -> Callable[[float], Any] | None:
+def _shown(progress: Progress, name: str = "") -> Callable[[float], object] | None:
     if not progress:
         return None
     if callable(progress):
@@ -312,13 +338,13 @@ def _infeasible(core: _core.Planned) -> Infeasible:
 
 
 def capture(
-    module: Any,
+    module: nn.Module,
     *args: Any,
-    loss: Callable[[Any, Any], Any] | None = None,
+    loss: Loss | None = None,
     microbatches: int = 1,
     batch_dims: Mapping[str, int | None] | None = None,
     **kwargs: Any,
-) -> Any:
+) -> Capture:
     """A torch.nn.Module's training of one microbatch as a graph: program, archive, parameters. plan() takes it, too.
 
     args, kwargs: of forward, for the batch of one step, as the data loader gives it; on any device, `meta` included. Nothing is
@@ -337,17 +363,17 @@ def capture(
 
 
 def measure(
-    model: Any,
-    batch: Any = None,
+    model: nn.Module | Capture,
+    batch: object = None,
     *,
-    device: Any = None,
-    compile: bool | Mapping[str, Any] = True,
+    device: torch.device | str | None = None,
+    compile: bool | Options = True,
     precision: str = "fp32",
     repetitions: int = 20,
     microbatches: int = 1,
-    loss: Callable[[Any, Any], Any] | None = None,
+    loss: Loss | None = None,
     batch_dims: Mapping[str, int | None] | None = None,
-) -> Any:
+) -> Measured:
     """Times the blocks of a module as they run here, one by one on one device; gives layers, of which plan() plans any number
     of ranks. The module is left as it is.
 
@@ -367,7 +393,7 @@ def measure(
     return measured(taken, place, options, autocast_type(precision), repetitions)
 
 
-def autocast_type(precision: str) -> Any:
+def autocast_type(precision: str) -> torch.dtype | None:
     """The type that torch.autocast casts to; None where it does not cast."""
     import torch
 
@@ -377,23 +403,23 @@ def autocast_type(precision: str) -> Any:
     return types[precision]
 
 
-def _captured(model: Any, batch: Any, **given: Any) -> Any:
+def _captured(model: nn.Module, batch: object, **given: Any) -> Capture:
     if isinstance(batch, Mapping):
         return capture(model, **batch, **given)
     return capture(model, *(batch if isinstance(batch, (tuple, list)) else (batch,)), **given)
 
 
-def _is_module(model: Any) -> bool:
+def _is_module(model: object) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(model, torch.nn.Module)
 
 
 def plan(
-    model: Any,
+    model: Planable,
     batch: Any = None,
-    cluster: Any = None,
+    cluster: Hosts | None = None,
     *,
-    loss: Callable[[Any, Any], Any] | None = None,
+    loss: Loss | None = None,
     batch_dims: Mapping[str, int | None] | None = None,
     threads: int | None = None,
     progress: Progress = False,
@@ -428,7 +454,7 @@ def plan(
     elif cluster is None:
         cluster, batch = batch, None
     if hasattr(model, "archive") and hasattr(model, "program"):  # a Capture, whose class needs torch
-        taken = model
+        taken = cast("Capture", model)
         if not request.keys() & {"microbatches", "schedule", "global_batch", "cases"}:
             request["microbatches"] = taken.microbatches
     if taken is not None:
@@ -438,12 +464,74 @@ def plan(
     if not (batch is loss is batch_dims is None):
         raise _core.ConfigError("batch, loss and batch_dims belong to a torch.nn.Module; what is captured already has them")
     notes: list[str] = []
+    overhead = None
+    if taken is not None or isinstance(model, Timed):  # what Pipeline is to run
+        cluster, overhead = _with_overhead(cluster, request, notes)
+    asked = cluster, request, taken, (_threads(threads), _shown(progress))
+    found = _runnable(model, *asked, notes)
+    if more := _split_ms(found, overhead, model):
+        note = f"I and W of {found.title} take {more:.3g} ms a step more of the processor than whole backwards"
+        if whole := _without(found, model, cluster, request, split=True)[0]:
+            with contextlib.suppress(Infeasible):
+                second = _runnable(model, cluster, whole, *asked[2:], notes)
+                if second.step < 1.02 * (found.step + more):
+                    note += f", and it would take {found.step:.6g} ms without them; planned with whole backwards"
+                    found = second
+        notes.append(note)
+    found.overhead = overhead
+    return found
+
+
+def _with_overhead(cluster: Hosts, request: Options, notes: list[str]) -> tuple[Hosts, Overhead | None]:
+    """The cluster whose devices take what Pipeline's actions take on this machine, unless the request or the cluster says it."""
+    hosts = cluster_of(cluster)
+    kinds: list[str] = []
+    with contextlib.suppress(_core.ConfigError):  # which the search says with names
+        kinds = [] if "calibration" in request else _core.kinds_without_overhead(str(hosts.entry))
+    if not kinds:
+        return hosts, None
+    from ._overhead import overhead_here
+
+    try:
+        overhead = overhead_here()
+    except _core.RuntimeFault as error:
+        notes.append(f"what an action of Pipeline takes could not be measured, and is not planned: {error}")
+        return hosts, None
+    notes.append(f"{overhead}, {overhead.stage:g} us a forward or backward of a stage with its messages")
+    return cluster_of(hosts, set={f"device_kinds.{kind}.stage_overhead": f"{overhead.stage:g} us" for kind in kinds}), overhead
+
+
+def _split_ms(found: Plan, overhead: Overhead | None, model: object) -> float:
+    """ms of processor time that I and W add to a step of the slowest rank; 0 below half a per cent of the step.
+
+    A layer of a real stage adds twice what a tiny one does, since W finds its values out of the cache (52 to 92 us beside 31 to
+    41, measured on 2 cores in stages of a small GPT).
+    """
+    if overhead is None:
+        return 0
+    if isinstance(model, Timed):
+        ends = [0, *(cut + 1 for cut in found.cuts), len(model.linears)]
+        linears = [sum(model.linears[begin:end]) for begin, end in zip(ends, ends[1:])]
+    elif found.capture is not None:
+        from ._operators import ACTIVATIONS
+
+        linear = {node.name for node in found.capture.program.graph.nodes if node.target in ACTIVATIONS}
+        linears = [len(linear.intersection(stage["nodes"])) for stage in found.stages]
+    rows = found.schedule._actions()[1]
+    layers = [sum(linears[action.stage] for cell in row for action in cell if action.kind == "W") for row in rows]
+    more = 2 * max(layers) * overhead.layer / 1e3
+    return more if more > 0.005 * found.step else 0
+
+
+def _runnable(model: Any, cluster: Hosts, request: Options, taken: Capture | None, how: How, notes: list[str]) -> Plan:
+    """The fastest plan that Pipeline() takes. notes: receives which others it would not, and why."""
+    left_out: list[str] = []
     while True:
         try:
-            core, keep = _answered(model, cluster, request, taken, (_threads(threads), _shown(progress)))
+            core, keep = _answered(model, cluster, request, taken, how)
         except _core.ConfigError as error:
-            if notes:
-                raise _core.ConfigError("\n".join([*notes, f"without it: {error}"])) from None
+            if left_out:
+                raise _core.ConfigError("\n".join([*left_out, f"without it: {error}"])) from None
             raise (taken.placed(error) if taken else error) from None
         if not core.found:
             raise _infeasible(core)
@@ -452,14 +540,17 @@ def plan(
         why = _refused(found)
         if not why:
             return found
-        less, left_out = _without(found, model, cluster, request)
+        less, name = _without(found, model, cluster, request)
         if less is None:
-            raise _core.ConfigError("\n".join([*notes, f"{found.title} cannot be run: {why}"]))
+            raise _core.ConfigError("\n".join([*left_out, f"{found.title} cannot be run: {why}"]))
         request = less
-        notes.append(f"{found.title} would take {found.step:.6g} ms, and cannot be run: {why}; planned without {left_out}")
+        left_out.append(f"{found.title} would take {found.step:.6g} ms, and cannot be run: {why}; planned without {name}")
+        notes.append(left_out[-1])
 
 
-def _answered(model: Any, cluster: Any, request: Mapping[str, Any], taken: Any, how: Any) -> tuple[Any, Any]:
+def _answered(
+    model: Any, cluster: Hosts, request: Options, taken: Capture | None, how: How
+) -> tuple[_core.Planned, list[_core.MemoryFile]]:
     """The core's answer, and what must live as long. Charges operators of unknown cost by their bytes, with a warning."""
     asked = Asked(model, cluster, request)
     try:
@@ -488,22 +579,38 @@ def _refused(found: Plan) -> str:
     return refusal(found, found.capture)
 
 
-def _without(found: Plan, model: Any, cluster: Any, request: Mapping[str, Any]) -> tuple[dict[str, Any] | None, str]:
-    """A request without what made a plan that cannot be run, and the name of that; None if nothing else is asked for."""
+def _without(
+    found: Plan, model: Planable, cluster: Hosts, request: Options, split: bool = False
+) -> tuple[dict[str, Any] | None, str]:
+    """A request without what made a plan that cannot be run, and the name of that; None if nothing else is asked for. split:
+    without all families that have I and W."""
     family = found.title.partition(",")[0]
     given = request.get("plan", {})
-    asked = {**given, **{key: value for key, value in request.items() if key != "plan"}} if isinstance(given, Mapping) else request
-    if asked is request or "schedule" in asked or "file" in asked:
+    if not isinstance(given, Mapping):
+        return None, ""
+    asked: dict[str, Any] = {**given, **{key: value for key, value in request.items() if key != "plan"}}
+    if "schedule" in asked or "file" in asked:
         return None, ""
     families = asked.get("families", ["all"])
     if families in ("all", ["all"], "certified", ["certified"]):
         families = list(dict.fromkeys(schedule["family"] for schedule in Pricer(model, cluster, **request).schedules))
     families = [families] if isinstance(families, str) else list(families)
+    if split:
+        whole = [name for name in families if not _splits(name, found)]
+        return {**asked, "families": whole} if whole else None, "I and W"
     if found.slice_ends:
-        whole = [family for family in families if family not in ("seq1f1b", "terapipe", "slimpipe")]
+        whole = [name for name in families if name not in ("seq1f1b", "terapipe", "slimpipe")]
         return {**asked, "slices": None, "families": whole} if whole else None, "slices"
     others = [candidate for candidate in families if candidate != family]
     return {**asked, "families": others} if others else None, family
+
+
+def _splits(family: str, found: Plan) -> bool:
+    """Whether the family's backwards are I and W; as the plan's, where it is not made for so many ranks."""
+    try:
+        return "W" in schedule(family, ranks=found.schedule.ranks, microbatches=2 * found.schedule.ranks).text()
+    except _core.ConfigError:
+        return True
 
 
 def load_plan(folder: PathLike, threads: int | None = None) -> Plan:
@@ -517,8 +624,8 @@ def certify(folder: PathLike, threads: int | None = None) -> Judgement:
 
 
 def sweep(
-    model: Any,
-    cluster: Any,
+    model: Planable,
+    cluster: Hosts,
     *,
     folder: PathLike | None = None,
     progress: bool = False,
@@ -554,7 +661,7 @@ def sweep(
     return _framed([_values(row) for row in csv.DictReader(io.StringIO(_core.results_csv(records)))], frame)
 
 
-def _framed(rows: list[dict[str, Any]], frame: bool | None) -> Any:
+def _framed(rows: list[Row], frame: bool | None) -> Any:
     if frame is not False:
         try:
             import pandas
@@ -567,12 +674,12 @@ def _framed(rows: list[dict[str, Any]], frame: bool | None) -> Any:
 
 
 def mesh(
-    architecture: PathLike | Mapping[str, Any],
-    cluster: Any,
+    architecture: PathLike | Options,
+    cluster: Hosts,
     *,
     devices: int | Sequence[int] | None = None,
     frame: bool | None = None,
-    **options: Any,
+    **options: object,
 ) -> Any:
     """How fast, and how full, the best mesh is on so many devices: a row for each number, the columns of
     `pfeife-exp fits --csv`.
@@ -583,7 +690,7 @@ def mesh(
         as pfeife-exp fits --help says.
     Gives a pandas.DataFrame, or dictionaries where there is no pandas or frame is False. Errors: ConfigError.
     """
-    hosts = cluster if isinstance(cluster, Cluster) else cluster_of(cluster)
+    hosts = cluster_of(cluster)
     with tempfile.TemporaryDirectory() as folder:
         files = []
         for file, content in (("architecture", architecture), (hosts.name or "cluster", hosts.entry)):
@@ -611,8 +718,8 @@ def _kept(file: Path | None, digest: str) -> str | None:
     return json.dumps(kept["record"]) if kept.get("digest") == digest else None
 
 
-def _values(row: Mapping[str, str]) -> dict[str, Any]:
-    def value(text: str) -> Any:
+def _values(row: Mapping[str, str]) -> Row:
+    def value(text: str) -> Value:
         if not text:
             return None
         for kind in (int, float):
@@ -640,16 +747,16 @@ class Pricer:
     cuts. limits: [rank] bytes.
     """
 
-    def __init__(self, model: Any, cluster: Any, **request: Any):
+    def __init__(self, model: Planable, cluster: Hosts, **request: Any):
         """Takes the keywords of plan(). Errors: ConfigError."""
         asked = Asked(model, cluster, request)
         self._keep = asked.keep
         self._core = asked(_core.Pricer, asked.text, asked.names)
         self.layers: list[tuple[str, bool]] = self._core.layers
-        self.schedules: list[dict[str, Any]] = self._core.schedules
+        self.schedules: list[Record] = self._core.schedules
         self.limits = np.array(self._core.limits, dtype=np.int64)
 
-    def price(self, choices: Iterable[Mapping[str, Any]], *, threads: int | None = None) -> list[Price]:
+    def price(self, choices: Iterable[Options], *, threads: int | None = None) -> list[Price]:
         """[choice] of {"family": "1f1b", "cuts": [12, 25, 38]}, with stages_per_rank, loop_batch, prefetch, recompute.
 
         cuts: as Plan.cuts, one less than stages. Errors: ConfigError of the first choice that cannot be.

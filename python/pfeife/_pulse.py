@@ -9,7 +9,9 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import torch.distributed as dist
 
 PERIOD = 1.0  # seconds
 
@@ -26,7 +28,7 @@ class Pulse:
     """Publishes what a rank does. store: shared by all ranks. ranks: those that this rank may wait for. state: gives its action and
     the ranks that it awaits."""
 
-    def __init__(self, store: Any, rank: int, ranks: Iterable[int], state: Callable[[], tuple[str, tuple[int, ...]]]):
+    def __init__(self, store: dist.Store, rank: int, ranks: Iterable[int], state: Callable[[], tuple[str, tuple[int, ...]]]):
         self._store, self._rank, self._ranks = store.clone(), rank, list(ranks)
         ended = threading.Event()
         beats = threading.Thread(target=_beat, args=(store.clone(), rank, state, ended), daemon=True, name="pfeife pulse")
@@ -59,7 +61,7 @@ class Pulse:
         return None
 
 
-def _beat(store: Any, rank: int, state: Callable[[], tuple[str, tuple[int, ...]]], ended: threading.Event) -> None:
+def _beat(store: dist.Store, rank: int, state: Callable[[], tuple[str, tuple[int, ...]]], ended: threading.Event) -> None:
     number = 0
     with contextlib.suppress(Exception):  # of a store whose host ended
         while not ended.is_set():

@@ -9,13 +9,20 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
+from torch.export import ExportedProgram
 
 from ._core import ConfigError
 from ._schedule import Schedule
+
+if TYPE_CHECKING:
+    from ._capture.capture import Capture
+    from ._plan import Plan
+
+Facts = dict[str, Any]  # of rank 0's plan and graph, by name
 
 PLANNED = ("stages", "rank_of_stage", "recomputed_blocks", "slice_ends", "precision", "recompute_except_last")
 
@@ -23,7 +30,7 @@ PLANNED = ("stages", "rank_of_stage", "recomputed_blocks", "slice_ends", "precis
 class Adopted:
     """A plan of another rank. own: what this rank planned, for all that no rank has to share."""
 
-    def __init__(self, facts: dict[str, Any], own: Any):
+    def __init__(self, facts: Facts, own: Plan):
         self._own = own
         self.schedule = Schedule("\n".join(",".join(row) for row in facts["cells"]))
         self.__dict__.update({name: facts[name] for name in PLANNED})
@@ -32,11 +39,11 @@ class Adopted:
         return getattr(self._own, name)
 
 
-def digest(*parts: Any) -> str:
+def digest(*parts: object) -> str:
     return hashlib.sha1(repr(parts).encode()).hexdigest()
 
 
-def labels_of(program: Any) -> dict[fx.Node, str]:
+def labels_of(program: ExportedProgram) -> dict[fx.Node, str]:
     """What a node computes, of what, and for whom."""
     nodes = list(program.graph.nodes)
     constants = program.graph_signature.inputs_to_lifted_tensor_constants
@@ -44,8 +51,8 @@ def labels_of(program: Any) -> dict[fx.Node, str]:
     for node in nodes:
         if node.op == "placeholder" and node.name in constants:
             value = program.constants.get(constants[node.name])
-            known = isinstance(value, torch.Tensor) and not value.is_meta
-            above[node] = digest("constant", value.detach().cpu().tolist() if known else None)
+            has_numbers = isinstance(value, torch.Tensor) and not value.is_meta
+            above[node] = digest("constant", value.detach().cpu().tolist() if has_numbers else None)
         elif node.op in ("placeholder", "get_attr"):
             above[node] = digest(node.op, str(node.target))
         else:
@@ -65,7 +72,7 @@ class Label:
         return self._text
 
 
-def facts_of(plan: Any, program: Any) -> dict[str, Any]:
+def facts_of(plan: Plan, program: ExportedProgram) -> Facts:
     """What other ranks need to have the same plan of the same graph."""
     labels = labels_of(program)
     nodes = [(node.name, labels[node]) for node in program.graph.nodes]
@@ -73,7 +80,7 @@ def facts_of(plan: Any, program: Any) -> dict[str, Any]:
     return {"nodes": nodes, "constants": constants, "text": str(program.graph), "cells": plan.schedule.cells, **{name: getattr(plan, name) for name in PLANNED}}
 
 
-def adopted(facts: dict[str, Any], plan: Any, capture: Any, rank: int) -> Any:
+def adopted(facts: Facts, plan: Plan, capture: Capture, rank: int) -> Any:
     """The plan of rank 0, for a capture whose nodes get its order and names. Errors: ConfigError, which names the first node that this
     rank does not have."""
     program = capture.program
@@ -113,10 +120,10 @@ def adopted(facts: dict[str, Any], plan: Any, capture: Any, rank: int) -> Any:
     return Adopted(facts, plan)
 
 
-def _differs(program: Any, facts: dict[str, Any], rank: int, name: str) -> str:
-    own, other = str(program.graph).splitlines(), facts["text"].splitlines()
+def _differs(program: ExportedProgram, facts: Facts, rank: int, name: str) -> str:
+    own, of_rank_0 = str(program.graph).splitlines(), facts["text"].splitlines()
     at = f" {name!r} is in one of them alone." if name else ""
-    lines: Sequence[str] = next(([a.strip(), b.strip()] for a, b in zip(own, other) if a != b), ["", ""])
+    lines: Sequence[str] = next(([a.strip(), b.strip()] for a, b in zip(own, of_rank_0) if a != b), ["", ""])
     return (
         f"rank {rank} has another graph or plan than rank 0; all ranks capture and plan the same.{at} The first line that differs is "
         f"{lines[0]!r}, and on rank 0 {lines[1]!r}. Does forward depend on the process: its rank, random numbers, the order of a set?"

@@ -93,8 +93,8 @@ class Schedule:
         """A grid of unit times: F and I and W take one, B takes two."""
         return _core.grid(_csv(self.cells))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Schedule) and self.cells == other.cells
+    def __eq__(self, another: object) -> bool:
+        return isinstance(another, Schedule) and self.cells == another.cells
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -225,7 +225,7 @@ class Slices:
 
     # What a slice's operators do.
 
-    def of(self, node: Any, target: Any, again: bool = False) -> Callable[..., Any]:
+    def operator(self, node: Any, target: Any, again: bool = False) -> Callable[..., Any]:
         """What a stage calls in an operator's place. again: it is computed again in backward."""
         name = name_of(node)
         along = self.along.get(node)

@@ -212,7 +212,7 @@ class Program:
     def first_name(self, name: str) -> str:
         """The first in the module of a tensor with several names."""
         tensor = self.tensor(name)
-        return next(other for other, tensor_there in self._tensors.items() if tensor_there is tensor)
+        return next(first for first, tensor_there in self._tensors.items() if tensor_there is tensor)
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The parameters and buffers."""
@@ -324,7 +324,7 @@ class Program:
                 if others and all(weight in weights for weight in others):
                     target = deferred(target, moment)
             if self.slices:
-                target = self.slices.of(node, target, again)
+                target = self.slices.operator(node, target, again)
             elif self.means:
                 target = self.means.operator(node, target, moment)
             copies[node] = graph.call_function(target, fx.node.map_aggregate(args, value), fx.node.map_aggregate(kwargs, value))
@@ -409,7 +409,7 @@ class Either(nn.Module):
 
     def __init__(self, modules: nn.ModuleList):
         super().__init__()
-        self.of = modules
+        self.alternatives = modules
 
     def forward(self, which: int, *inputs: Any) -> Any:
-        return self.of[which](*inputs)
+        return self.alternatives[which](*inputs)

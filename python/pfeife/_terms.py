@@ -25,10 +25,10 @@ class Means:
     def of_batch(self, node: fx.Node, leaves: Sequence[torch.Tensor], micro: Sequence[Sequence[torch.Tensor]]) -> torch.Tensor:
         """The count that an operator of the whole batch has."""
         if self.counts[node].divisor is not None and self._is_open:
-            return self.of(node, leaves)
-        return torch.stack([self.of(node, part) for part in micro]).sum(0)
+            return self.count(node, leaves)
+        return torch.stack([self.count(node, part) for part in micro]).sum(0)
 
-    def of(self, node: fx.Node, leaves: Sequence[torch.Tensor]) -> torch.Tensor:
+    def count(self, node: fx.Node, leaves: Sequence[torch.Tensor]) -> torch.Tensor:
         """The count that the operator has on these inputs."""
         return self._counter(node, self.counts[node])(leaves)
 

@@ -7,7 +7,7 @@ module what the one before gave; the model's inputs are read from the whole batc
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -15,7 +15,11 @@ from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import _Action, _PipelineScheduleRuntime
 
 from ._core import ConfigError
-from ._pipeline import Pipeline
+from ._pipeline import Group, Pipeline
+
+if TYPE_CHECKING:
+    from ._capture.capture import Capture
+    from ._plan import Plan
 
 
 class Fed(nn.Module):
@@ -60,7 +64,7 @@ class Schedule(_PipelineScheduleRuntime):
             stage.stage_index_to_group_rank = self.stage_index_to_group_rank
         self._prepare_schedule_with_comms(rows, format="compute_comms")
 
-    def step(self, *args: Any, target: Any = None, losses: list[Any] | None = None, return_outputs: bool = False, **kwargs: Any) -> None:
+    def step(self, *args: Any, target: object = None, losses: list[Any] | None = None, return_outputs: bool = False, **kwargs: Any) -> None:
         leaves = self.pipe.capture.leaves(*args, **kwargs)
         micro = self.pipe.capture.split(leaves, self.pipe.microbatches)
         planned = [form(node).shape for node in self.pipe.program.inputs]
@@ -78,7 +82,9 @@ class Schedule(_PipelineScheduleRuntime):
         self.pipe.moment.step += 1
 
 
-def to_torch(model: Any, plan: Any, device: Any, group: Any, how: dict[str, Any]) -> tuple[list[PipelineStage], Schedule]:
+def to_torch(
+    model: nn.Module | Capture, plan: Plan, device: torch.device | str, group: Group | None, how: dict[str, Any]
+) -> tuple[list[PipelineStage], Schedule]:
     """Does the work of Plan.to_torch()."""
     exported = plan.export("torch").files
     split_points = json.loads(exported["split_points.json"])

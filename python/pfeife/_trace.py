@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from . import _core
+
+Record = dict[str, Any]  # of JSON
 
 _TIMES = ("posted", "start", "end", "launch")
 _NUMBERS = ("rank", "peer", "stage", "microbatch", *_TIMES)
@@ -64,7 +66,7 @@ class Trace:
 
         return pandas.DataFrame(self.events)
 
-    def memory_snapshot(self) -> dict[str, Any]:
+    def memory_snapshot(self) -> Record:
         """The memory as torch.cuda.memory._snapshot() has it, a device a rank: pickle it for pytorch.org/memory_viz.
 
         A block is what a rank's memory grew by, with the action that ran then as its frame; it is freed, in parts if need
@@ -89,14 +91,14 @@ class Trace:
         return f"<pfeife.Trace {self.source}, {self.ranks} ranks, step {self.step:.6g} ms, bubble {self.bubble:.1%}>"
 
 
-def write_chrome_trace(file: Path, source: str, events: Iterable[Any]) -> None:
+def write_chrome_trace(file: Path, source: str, events: Iterable[Mapping[str, Any]]) -> None:
     """The events of such a source in the form of a trace.json, as far as pfeife-exp reads it."""
-    written: list[dict[str, Any]] = []
+    written: list[Record] = []
     ranks = set()
     for event in events:
         kind, action, rank, peer, posted, start, end, launch = (event[name] for name in ("kind", "action", "rank", "peer", *_TIMES))
         ranks.add(int(rank))
-        details: dict[str, Any] = {"action": str(action), "posted": int(posted) / 1000, "launch": int(launch) / 1000}
+        details: Record = {"action": str(action), "posted": int(posted) / 1000, "launch": int(launch) / 1000}
         if kind == "transfer":
             details["to_rank"] = int(peer)
         times = {"ts": int(start) / 1000, "dur": int(end - start) / 1000}
@@ -105,11 +107,11 @@ def write_chrome_trace(file: Path, source: str, events: Iterable[Any]) -> None:
     file.write_text(json.dumps({"traceEvents": named + written}))
 
 
-def _blocks(samples: np.recarray[Any, Any], events: np.recarray[Any, Any]) -> list[dict[str, Any]]:
+def _blocks(samples: np.recarray[Any, Any], events: np.recarray[Any, Any]) -> list[Record]:
     """Allocations and releases that add up to the samples of a rank."""
     ran = events[np.argsort(events.start, kind="stable")]
-    live: list[dict[str, Any]] = []
-    ended: list[dict[str, Any]] = []
+    live: list[Record] = []
+    ended: list[Record] = []
     held = 0
     for time, total in zip(samples.time.tolist(), samples.bytes.tolist()):
         at = int(np.searchsorted(ran["start"], time, "right")) - 1

@@ -190,21 +190,21 @@ def run_rank(rank: int, works: list[Work], first: int, folder: Path) -> None:
     for number, work in enumerate(works[first:], first):
         if rank == 0:
             (folder / "now").write_text(str(number))
-        said: Any = {}
+        answer: Any = {}
         if rank < work.case.ranks:
             before, wanted = copy.deepcopy(work.made.module.state_dict()), None
             try:
                 wanted = plain_steps(copy.deepcopy(work.made.module), work.batches, work.case.microbatches, work.made.evaluates)
             except RuntimeError as error:
-                said = {"invalid": str(error)}
+                answer = {"invalid": str(error)}
             if wanted is not None:
                 try:
-                    said = differences(work.made, work.plan, groups[work.case.ranks], wanted, work.batches)
+                    answer = differences(work.made, work.plan, groups[work.case.ranks], wanted, work.batches)
                 except Exception as error:
-                    said = {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
+                    answer = {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
                 work.made.module.load_state_dict(before)
         said_by_rank: list[Any] = [None] * RANKS
-        dist.all_gather_object(said_by_rank, said)
+        dist.all_gather_object(said_by_rank, answer)
         if rank == 0:
             (folder / f"{number}.json").write_text(json.dumps(judged(said_by_rank[: work.case.ranks])))
     os._exit(0)
@@ -212,10 +212,10 @@ def run_rank(rank: int, works: list[Work], first: int, folder: Path) -> None:
 
 def judged(said_by_rank: list[dict]) -> dict[str, Any]:
     for what, outcome in (("invalid", "invalid"), ("error", "error")):
-        for said in said_by_rank:
-            if what in said:
-                return {"said": outcome, "why": said[what], "trace": said.get("trace", "")}
-    worst, what = max(((far, what) for said in said_by_rank for what, far in said.items()), default=(0.0, ""))
+        for answer in said_by_rank:
+            if what in answer:
+                return {"said": outcome, "why": answer[what], "trace": answer.get("trace", "")}
+    worst, what = max(((far, what) for answer in said_by_rank for what, far in answer.items()), default=(0.0, ""))
     return {"said": "equal", "far": worst} if worst <= TOLERANCE else {"said": "differs", "why": f"{what} differs by {worst:.1e}"}
 
 
@@ -264,10 +264,10 @@ def run_checks(works: list[Work], folder: Path) -> None:
             done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
             text = f"{done.stdout}\n{done.stderr}".strip()
             undefined = re.search(r"^DIFFERENT: .* is off by nan", done.stdout, re.MULTILINE)
-            said = {"said": "equal" if done.returncode == 0 else "undefined" if undefined else "error", "why": text}
+            answer = {"said": "equal" if done.returncode == 0 else "undefined" if undefined else "error", "why": text}
         except Exception as error:
-            said = {"said": "error", "why": f"{type(error).__name__}: {error}"}
-        (folder / f"check{number}.json").write_text(json.dumps(said))
+            answer = {"said": "error", "why": f"{type(error).__name__}: {error}"}
+        (folder / f"check{number}.json").write_text(json.dumps(answer))
 
 
 # A group of seeds.
@@ -297,11 +297,11 @@ def tried(seeds: list[int], only: list[str], folder: Path) -> list[dict]:
             result["work"] = len(works)
             works.append(Work(case, made, plan, batches))
     for number, found in enumerate(run_all(works, folder) if works else []):
-        result = next(one for one in results if one.get("work") == number)
+        result = next(result for result in results if result.get("work") == number)
         result.update(pipeline=found.pop("said"), **found)
         if (file := folder / f"check{number}.json").exists():
-            said = json.loads(file.read_text())
-            result["runtime"], result["runtime_why"] = said["said"], said.get("why", "")
+            answer = json.loads(file.read_text())
+            result["runtime"], result["runtime_why"] = answer["said"], answer.get("why", "")
     return results
 
 

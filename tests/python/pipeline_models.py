@@ -138,7 +138,7 @@ class Towers(nn.Module):
     def __init__(self):
         super().__init__()
         self.frozen, self.early = nn.Linear(8, 4).requires_grad_(False), nn.Linear(8, 8)
-        self.left, self.right = (nn.Sequential(*[one for _ in range(4) for one in (nn.Linear(4, 4), nn.Tanh())]) for _ in range(2))
+        self.left, self.right = (nn.Sequential(*[layer for _ in range(4) for layer in (nn.Linear(4, 4), nn.Tanh())]) for _ in range(2))
         self.last = nn.Linear(16, 3)
 
     def forward(self, x, y):

@@ -38,16 +38,16 @@ class Captured:
         if inlined:
             captured = pfeife.capture(module, *args)
             self.program, self.archive = captured.program, captured.archive
-            self.of(module)
+            self.with_module(module)
             return
         batch = torch.export.Dim("batch", min=2, max=64)
         self.program = torch.export.export(module, args, dynamic_shapes=tuple({0: batch} for _ in args))
         saved = io.BytesIO()
         torch.export.save(self.program, saved)
         self.archive = saved.getvalue()
-        self.of(module)
+        self.with_module(module)
 
-    def of(self, module):
+    def with_module(self, module):
         self.module = module
         self.parameters = dict(module.named_parameters(remove_duplicate=False))
         self.buffers = dict(module.named_buffers(remove_duplicate=False))
@@ -137,11 +137,11 @@ def plain(capture, module, batches, microbatches):
                 own = module(*part) * (len(part[0]) / len(batch[0]))
                 own.backward()
             loss += own.detach()
-        gradients = {name: one.grad for name, one in module.named_parameters()}
+        gradients = {name: tensor.grad for name, tensor in module.named_parameters()}
         optimizer.step()
         optimizer.zero_grad()
-        weights = {name: one.detach().clone() for name, one in module.named_parameters()}
-        buffers = {name: one.double().clone() for name, one in module.named_buffers()}
+        weights = {name: tensor.detach().clone() for name, tensor in module.named_parameters()}
+        buffers = {name: tensor.double().clone() for name, tensor in module.named_buffers()}
         module.eval()
         with torch.no_grad():
             evaluated = sum(module(*part) * (len(part[0]) / len(batch[0])) for part in parts)
@@ -150,21 +150,21 @@ def plain(capture, module, batches, microbatches):
     return steps
 
 
-def difference(one, other):
-    if one is None or other is None:
-        return 0.0 if one is other else float("inf")
-    far = float(((one.detach() - other.detach()).abs().max() / other.detach().abs().max().clamp(min=1e-3)))
+def difference(tensor, wanted):
+    if tensor is None or wanted is None:
+        return 0.0 if tensor is wanted else float("inf")
+    far = float((tensor.detach() - wanted.detach()).abs().max() / wanted.detach().abs().max().clamp(min=1e-3))
     return far if far == far else float("inf")  # max() of what was found would pass over NaN
 
 
 def trained(capture, plan, module, batches, wanted, **how):
     """How far a pipeline is from the plain module."""
-    pipe = Pipeline(capture.of(module), plan, seed=SEED, **how)
+    pipe = Pipeline(capture.with_module(module), plan, seed=SEED, **how)
     optimizer = torch.optim.AdamW(pipe.parameters(), lr=1e-2)
     found = {"loss": 0.0, "gradients": 0.0, "weights": 0.0, "buffers": 0.0, "evaluation": 0.0}
 
-    def note(what, one, other):
-        found[what] = max(found[what], difference(one, other))
+    def note(what, tensor, wanted):
+        found[what] = max(found[what], difference(tensor, wanted))
 
     for batch, (loss, gradients, weights, buffers, evaluated) in zip(batches, wanted):
         note("loss", pipe.step(*batch), loss)
@@ -191,7 +191,7 @@ def batch_of(name, samples, seed):
 
 def apart(pipe, module):
     wanted = dict(module.named_parameters())
-    return max([difference(one.grad, wanted[name].grad) for name, one in pipe.named_parameters().items()], default=0.0)
+    return max([difference(parameter.grad, wanted[name].grad) for name, parameter in pipe.named_parameters().items()], default=0.0)
 
 
 class Context:
@@ -207,7 +207,7 @@ class Context:
             make, batch = MODELS[model]
             torch.manual_seed(SEED)
             module = make().to(getattr(torch, dtype))
-            given = [one.to(getattr(torch, dtype)) if one.is_floating_point() else one for one in batch(4, torch.Generator())]
+            given = [tensor.to(getattr(torch, dtype)) if tensor.is_floating_point() else tensor for tensor in batch(4, torch.Generator())]
             self.captures[key] = Captured(module, tuple(given), inlined=model == "averages")
         return self.captures[key]
 
@@ -225,7 +225,7 @@ class Context:
 
     def pipe(self, model, family, **how):
         plan = self.plan(model, family, **how)
-        return Pipeline(self.captures[model].of(made(model)), plan, seed=SEED)
+        return Pipeline(self.captures[model].with_module(made(model)), plan, seed=SEED)
 
 
 def cases(ranks):
@@ -256,44 +256,52 @@ def cases(ranks):
     return {**found, **{work.__name__: (work, {}) for work in ALSO[ranks]}}
 
 
-def main():
-    ranks, folder, *only = int(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:]
-    torch.set_num_threads(1)
-    asked = {name: case for name, case in cases(ranks).items() if not only or name in only}
-    context = Context(ranks, folder)
-    for model, how in asked.values():
-        if isinstance(model, str):
-            context.plan(model, **how)
-    for other in range(1, ranks):
+def run(context, names, work):
+    """Forks the ranks; each writes what work(name) found, by name, and ends with the first error."""
+    ranks, folder, results = context.ranks, context.folder, {}
+    for rank in range(1, ranks):
         if os.fork() == 0:
-            context.rank = other
+            context.rank = rank
             break
-    store = dist.FileStore(str(folder / "store"), ranks)
     limit = datetime.timedelta(seconds=300)  # a busy machine compiles for longer than a minute
+    store = dist.FileStore(str(folder / "store"), ranks)
     dist.init_process_group("gloo", store=store, rank=context.rank, world_size=ranks, timeout=limit)
-    results, wanted = {}, {}
-    for name, (model, how) in asked.items():
+    for name in names:
         try:
-            if name == "runtime" and "PFEIFE_RUN" not in os.environ:
-                continue
-            if callable(model):
-                results[name] = model(context)
-                if results[name] == "dies":
-                    break
-                continue
-            capture = context.captures[model]
-            batches = [batch_of(model, samples, seed) for seed, samples in enumerate((4 * ranks, 4 * ranks + 3))]
-            if model not in wanted:
-                wanted[model] = plain(capture, made(model), batches, 2 * ranks)
-            results[name] = trained(capture, context.plan(model, **how), made(model), batches, wanted[model])
+            results[name] = work(name)
         except Exception as error:
             results[name] = {"error": "".join(traceback.format_exception(error))}
+        if results[name] == "dies" or "error" in results[name]:
             break
     (folder / f"rank{context.rank}.json").write_text(json.dumps(results))
     if context.rank:
         os._exit(0)  # as a rank that dies does
     for _ in range(1, ranks):
         os.wait()
+
+
+def main():
+    ranks, folder, *only = int(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:]
+    torch.set_num_threads(1)
+    asked = {name: case for name, case in cases(ranks).items() if not only or name in only}
+    if "PFEIFE_RUN" not in os.environ:
+        asked.pop("runtime", None)
+    context = Context(ranks, folder)
+    for model, how in asked.values():
+        if isinstance(model, str):
+            context.plan(model, **how)
+    wanted = {}
+
+    def work(name):
+        model, how = asked[name]
+        if callable(model):
+            return model(context)
+        batches = [batch_of(model, samples, seed) for seed, samples in enumerate((4 * ranks, 4 * ranks + 3))]
+        if model not in wanted:
+            wanted[model] = plain(context.captures[model], made(model), batches, 2 * ranks)
+        return trained(context.captures[model], context.plan(model, **how), made(model), batches, wanted[model])
+
+    run(context, asked, work)
 
 
 if __name__ == "__main__":

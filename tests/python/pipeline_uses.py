@@ -54,17 +54,17 @@ def another_plan(context):
     batch = batch_of("tied_gpt", 8, 0)
     loss = pipe.evaluate(*batch)
     torch.distributed.checkpoint.save(pipe.state_dict(), checkpoint_id=context.folder / "checkpoint")
-    other = context.pipe("tied_gpt", "zbv")
-    state = other.state_dict()
+    second = context.pipe("tied_gpt", "zbv")
+    state = second.state_dict()
     torch.distributed.checkpoint.load(state, checkpoint_id=context.folder / "checkpoint")
-    other.load_state_dict(state)
+    second.load_state_dict(state)
     whole = made("tied_gpt").state_dict()
     torch.distributed.checkpoint.load(whole, checkpoint_id=context.folder / "checkpoint")
     expected = made("tied_gpt")
     for parameter in expected.parameters():
         parameter.data += 1
-    same = max(difference(one, expected.state_dict()[name]) for name, one in whole.items())
-    return {"loss": difference(other.evaluate(*batch), loss), "whole": same}
+    same = max(difference(tensor, expected.state_dict()[name]) for name, tensor in whole.items())
+    return {"loss": difference(second.evaluate(*batch), loss), "whole": same}
 
 
 def meta_device(context):
@@ -72,21 +72,21 @@ def meta_device(context):
     plan = context.plan("batch_norm", "1f1b")
     with torch.device("meta"):
         empty = MODELS["batch_norm"][0]().double()
-    pipe = Pipeline(context.capture("batch_norm").of(empty), plan)
+    pipe = Pipeline(context.capture("batch_norm").with_module(empty), plan)
     try:
         pipe.step(*batch_of("batch_norm", 8, 0))
         before = False
     except pfeife.ConfigError as error:
         before = "was made on meta and has no values" in str(error)
-    pipe = Pipeline(context.capture("batch_norm").of(empty), plan)
-    before = before and all(one.isnan().all() for one in pipe.parameters())
+    pipe = Pipeline(context.capture("batch_norm").with_module(empty), plan)
+    before = before and all(parameter.isnan().all() for parameter in pipe.parameters())
     pipe.load_state_dict(made("batch_norm").state_dict())
-    others = [one for one in empty.parameters() if all(one is not own for own in pipe.parameters())]
+    others = [parameter for parameter in empty.parameters() if all(parameter is not own for own in pipe.parameters())]
     module, batch = made("batch_norm"), batch_of("batch_norm", 8, 0)
     pipe.step(*batch)
     for part in context.capture("batch_norm").split(batch, pipe.microbatches):
         (module(*part) * (len(part[0]) / 8)).backward()
-    return {"gradients": apart(pipe, module), "empty": 0.0 if before and all(one.is_meta for one in others) else 1.0}
+    return {"gradients": apart(pipe, module), "empty": 0.0 if before and all(parameter.is_meta for parameter in others) else 1.0}
 
 
 def autocast(context):
@@ -96,7 +96,7 @@ def autocast(context):
         module = made("tied_gpt").float()
         scaler = context.scaler()
         plan = context.plan("tied_gpt", family, "float32")
-        pipe = Pipeline(context.capture("tied_gpt", "float32").of(made("tied_gpt").float()), plan, scaler=scaler)
+        pipe = Pipeline(context.capture("tied_gpt", "float32").with_module(made("tied_gpt").float()), plan, scaler=scaler)
         batch = batch_of("tied_gpt", 8, 0)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             loss = pipe.step(*batch)
@@ -107,7 +107,7 @@ def autocast(context):
         scaler.unscale_(optimizer)
         found[f"fp32 loss {family}"] = difference(loss, sum(parts).detach())
         found[f"fp32 gradients {family}"] = apart(pipe, module)
-        before = [one.detach().clone() for one in pipe.parameters()]
+        before = [parameter.detach().clone() for parameter in pipe.parameters()]
         optimizer.zero_grad()
         scaler.update()
         pipe.step(*batch)
@@ -115,7 +115,7 @@ def autocast(context):
             pipe.parameters()[0].grad[0] = float("inf")
         scaler.step(optimizer)
         scaler.update()
-        skipped = all(torch.equal(one, other) for one, other in zip(pipe.parameters(), before))
+        skipped = all(torch.equal(parameter, kept) for parameter, kept in zip(pipe.parameters(), before))
         found[f"skipped {family}"] = 0.0 if skipped and scaler.get_scale() == 512.0 else 1.0
     return found
 
@@ -143,17 +143,17 @@ def precision(context):
     plan = context.plan("tied_gpt", "1f1b", "float32", precision="bf16_amp")
 
     def pipe(**how):
-        return Pipeline(context.capture("tied_gpt", "float32").of(made("tied_gpt").float()), plan, **how)
+        return Pipeline(context.capture("tied_gpt", "float32").with_module(made("tied_gpt").float()), plan, **how)
 
     found["fp32 planned"] = apart_from(pipe(), half(), as_it_is())
     found["fp32 said"] = apart_from(pipe(precision="fp32"), as_it_is(), as_it_is())
     found["fp32 own"] = apart_from(pipe(), fp16(), fp16())
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        other = pipe(precision="fp16_amp")
+        second = pipe(precision="fp16_amp")
         tf32 = pipe(precision="tf32")
-    found["fp32 fp16"] = apart_from(other, fp16(), as_it_is())
-    found["warned"] = 0.0 if sum("fp16_amp without a scaler" in str(one.message) for one in said) == 1 else 1.0
+    found["fp32 fp16"] = apart_from(second, fp16(), as_it_is())
+    found["warned"] = 0.0 if sum("fp16_amp without a scaler" in str(warning.message) for warning in caught) == 1 else 1.0
     matmul = torch.backends.cuda.matmul
     before, tf32.device = matmul.fp32_precision, torch.device("cuda")
     with tf32.cast():
@@ -168,7 +168,7 @@ def loss_weight(context):
     module, own = Labels().double(), Labels().double()
     own.load_state_dict(module.state_dict())
     plan = context.plan("labels", "1f1b")
-    pipe = Pipeline(context.capture("labels").of(own), plan)
+    pipe = Pipeline(context.capture("labels").with_module(own), plan)
     x, y = batch_of("skips", 8, 0)
     y[:3] = -100
     loss = pipe.step(x, y)
@@ -176,7 +176,7 @@ def loss_weight(context):
     plain.backward()
     found = {"loss": difference(loss, plain.detach()), "gradients": apart(pipe, module)}
     try:
-        Pipeline(context.capture("labels").of(own), plan).step(x, torch.full_like(y, -100))
+        Pipeline(context.capture("labels").with_module(own), plan).step(x, torch.full_like(y, -100))
         found["none counts"] = 1.0
     except pfeife.ConfigError as error:
         right = "before the first action: ConfigError: no microbatch of this step counts" in str(error)
@@ -236,9 +236,9 @@ def checked_with_checkpoints(context):
     with torch.no_grad():
         for parameter in pipe.parameters():  # so that other ranks' copies in the module are old
             parameter += 0.1
-    said = pipe.check(x)
-    of_pairs = dict(pipe.named_parameters()) == {name: one for name, one in pipe.named_parameters()} == dict(pipe.named_parameters().items())
-    return {"gradients": max(said.gradients.values()), "loss": abs(said.loss - said.plain_loss), "pairs": 0.0 if of_pairs else 1.0}
+    checked = pipe.check(x)
+    of_pairs = dict(pipe.named_parameters()) == {name: parameter for name, parameter in pipe.named_parameters()} == dict(pipe.named_parameters().items())
+    return {"gradients": max(checked.gradients.values()), "loss": abs(checked.loss - checked.plain_loss), "pairs": 0.0 if of_pairs else 1.0}
 
 
 class Means(nn.Module):
@@ -280,8 +280,8 @@ def means_over_labels(context):
             found[f"gradients {loss.__name__} {samples}"] = apart(pipe, plain)
             found[f"evaluated {loss.__name__} {samples}"] = difference(pipe.evaluate(x=x[:samples], y=y[:samples]), wanted)
             found[f"given {loss.__name__} {samples}"] = difference(pipe(x=x[:samples], y=y[:samples]), wanted)
-            said = pipe.check(x=x[:samples], y=y[:samples])
-            found[f"checked {loss.__name__} {samples}"] = max(difference(torch.tensor(said.plain_loss, dtype=torch.float64), wanted), *said.gradients.values())
+            checked = pipe.check(x=x[:samples], y=y[:samples])
+            found[f"checked {loss.__name__} {samples}"] = max(difference(torch.tensor(checked.plain_loss, dtype=torch.float64), wanted), *checked.gradients.values())
     return found
 
 
@@ -303,10 +303,10 @@ def later_batches(context):
     good = batch_of("skips", 8, 0)
     loss = pipe.step(*good)
     found = {}
-    swapped = [one.flip(0) for one in good]
+    swapped = [tensor.flip(0) for tensor in good]
     for name, batch, words in (
         ("values", swapped, "rank 1 has another batch than rank 0"),
-        ("size", [one[:6] for one in good], "[[6, 8], [6]] instead of [[8, 8], [8]]"),
+        ("size", [tensor[:6] for tensor in good], "[[6, 8], [6]] instead of [[8, 8], [8]]"),
         ("none", [good[0], None], "rank 1"),
     ):
         try:
@@ -353,18 +353,18 @@ def checked(context):
     pipe = context.pipe("dropout_gpt", "zbv")
     batch = batch_of("dropout_gpt", 9, 0)
     pipe.step(*batch)
-    before = [one.grad.clone() for one in pipe.parameters()]
+    before = [parameter.grad.clone() for parameter in pipe.parameters()]
     found = {}
     for name, whole in (("graph", None), ("module", context.capture("dropout_gpt").module)):
         context.capture("dropout_gpt").whole = whole
-        said = pipe.check(*batch)
-        found[f"loss {name}"] = abs(said.loss - said.plain_loss)
-        found[f"gradients {name}"] = max(said.gradients.values())
-    found["all"] = 0.0 if said.gradients.keys() == dict(made("dropout_gpt").named_parameters()).keys() else 1.0
-    found["kept"] = max(difference(one.grad, grad) for one, grad in zip(pipe.parameters(), before))
+        checked = pipe.check(*batch)
+        found[f"loss {name}"] = abs(checked.loss - checked.plain_loss)
+        found[f"gradients {name}"] = max(checked.gradients.values())
+    found["all"] = 0.0 if checked.gradients.keys() == dict(made("dropout_gpt").named_parameters()).keys() else 1.0
+    found["kept"] = max(difference(parameter.grad, grad) for parameter, grad in zip(pipe.parameters(), before))
     if context.rank == 1:
         module, backward = pipe.stages[1].module, pipe.stages[1].module.forward
-        module.forward = lambda *inputs: tuple(one * 1.001 for one in backward(*inputs))
+        module.forward = lambda *inputs: tuple(value * 1.001 for value in backward(*inputs))
     broken = pipe.check(*batch)
     found["finds"] = 0.0 if max(broken.gradients.values()) > 1e-5 else 1.0
     events = pipe.trace(*batch).events
@@ -381,11 +381,11 @@ def weights_of(folder):
     for file in folder.glob("step-*/model-*.safetensors"):
         data = file.read_bytes()
         begin = 8 + int.from_bytes(data[:8], "little")
-        for name, one in json.loads(data[8:begin]).items():
+        for name, entry in json.loads(data[8:begin]).items():
             if name != "__metadata__":
-                values = bytearray(data[begin + one["data_offsets"][0] : begin + one["data_offsets"][1]])
-                dtype = {"F64": torch.float64, "I64": torch.int64}[one["dtype"]]
-                weights[name] = torch.frombuffer(values, dtype=dtype).view(one["shape"])
+                values = bytearray(data[begin + entry["data_offsets"][0] : begin + entry["data_offsets"][1]])
+                dtype = {"F64": torch.float64, "I64": torch.int64}[entry["dtype"]]
+                weights[name] = torch.frombuffer(values, dtype=dtype).view(entry["shape"])
     return weights
 
 
@@ -402,17 +402,17 @@ def runtime(context):
             place = context.folder / f"{model}-{family}"
             if context.rank == 0:
                 plan.save(place)
-                for name, one in zip(inputs, batch):
-                    numpy.save(place / f"{name}.npy", one.numpy())
+                for name, tensor in zip(inputs, batch):
+                    numpy.save(place / f"{name}.npy", tensor.numpy())
                 words = ["train", place / "plan.yaml", "--data", place, "--save", place / "saved"]
                 words += ["--steps", "1", "--learning-rate", "1", "--threads"]
                 done = subprocess.run([os.environ["PFEIFE_RUN"], *words], capture_output=True, text=True)
                 assert done.returncode == 0, done.stderr
             dist.barrier()
             after, before = weights_of(place / "saved"), made(model).state_dict()
-            far = [difference(one.grad, before[name] - after[name]) for name, one in pipe.named_parameters().items() if one.requires_grad]
+            far = [difference(parameter.grad, before[name] - after[name]) for name, parameter in pipe.named_parameters().items() if parameter.requires_grad]
             found[f"{model} {family}"] = max(far)
-            buffers = [name for name, one in pipe.state_dict().items() if name.endswith(("running_mean", "running_var"))]
+            buffers = [name for name, tensor in pipe.state_dict().items() if name.endswith(("running_mean", "running_var"))]
             found[f"buffers {model} {family}"] = max([difference(pipe.state_dict()[name], after[name]) for name in buffers], default=0.0)
     return found
 
@@ -430,11 +430,11 @@ def slower(context):
             pipe.stages[1].module = lambda *inputs: time.sleep(0.03) or module(*inputs)
         steps = [pipe.trace(*batch) for _ in range(3)]
         for name, measured in (("one", steps[0]), ("several", steps)):
-            said = plan.compare(measured)
+            compared = plan.compare(measured)
             words = [f"(median of {1 if name == 'one' else 3})", "% longer than simulated (", "ms slower compute, most of it of rank 1"]
             words += ["where 1F takes 3"] if family == "1f1b" else []
-            right = all(word in said.why for word in words) and said.text.count("rank 1") > 1 and "/tmp" not in said.text
-            found[f"{name} {family}"] = 0.0 if right else said.text
+            right = all(word in compared.why for word in words) and compared.text.count("rank 1") > 1 and "/tmp" not in compared.text
+            found[f"{name} {family}"] = 0.0 if right else compared.text
     try:
         context.plan("dropout_gpt", "zbv").compare(steps)
         found["another plan"] = 1.0
@@ -449,14 +449,14 @@ def except_last(context):
     batch = batch_of("dropout_gpt", 8, 0)
     for family, recompute in (("1f1b", "full"), ("zbv", "blocks")):
         plan = context.plan("dropout_gpt", family, recompute=recompute, recompute_except_last=True)
-        pipe = Pipeline(context.capture("dropout_gpt").of(made("dropout_gpt")), plan, seed=SEED)
-        again = [one for stage in pipe.stages.values() for one in stage.module.modules() if isinstance(one, Again)]
+        pipe = Pipeline(context.capture("dropout_gpt").with_module(made("dropout_gpt")), plan, seed=SEED)
+        again = [block for stage in pipe.stages.values() for block in stage.module.modules() if isinstance(block, Again)]
         ran = []
-        for one in again:
-            one.inner.register_forward_pre_hook(lambda inner, _: ran.append(inner))
+        for block in again:
+            block.inner.register_forward_pre_hook(lambda inner, _: ran.append(inner))
         pipe.step(*batch)
         twice = {2 * pipe.microbatches - 1}
-        found[f"ran {family}"] = 0.0 if {ran.count(one.inner) for one in again} <= twice else 1.0
+        found[f"ran {family}"] = 0.0 if {ran.count(block.inner) for block in again} <= twice else 1.0
         found[f"gradients {family}"] = max(pipe.check(*batch).gradients.values())
     return found
 
@@ -468,21 +468,21 @@ def on_torch(context):
     for family, model, how in ran:
         plan = context.plan(model, family, **how)
         batch = batch_of(model, 16, 0)
-        pipe = Pipeline(context.capture(model).of(made(model)), plan, seed=SEED)
+        pipe = Pipeline(context.capture(model).with_module(made(model)), plan, seed=SEED)
         loss = pipe.step(*batch)
         own = made(model)
-        stages, schedule = plan.to_torch(context.capture(model).of(own), seed=SEED)
+        stages, schedule = plan.to_torch(context.capture(model).with_module(own), seed=SEED)
         losses = []
         schedule.step(*batch, losses=losses)
         name = " ".join([family, *how])
         if losses:
             found[f"loss {name}"] = difference(sum(losses), loss)
-        wanted = {key: one.grad for key, one in pipe.named_parameters().items()}
-        found[f"gradients {name}"] = max(difference(dict(own.named_parameters())[key].grad, one) for key, one in wanted.items())
-        buffers = [(key, one) for key, one in pipe.state_dict().items() if key not in wanted]
-        found[f"buffers {name}"] = max([difference(own.state_dict()[key].double(), one.double()) for key, one in buffers], default=0.0)
-        held = sum(one.numel() for stage in stages for one in stage.submod.parameters())
-        found[f"parameters {name}"] = 0.0 if held == sum(one.numel() for one in pipe.parameters()) else 1.0
+        wanted = {key: gradient.grad for key, gradient in pipe.named_parameters().items()}
+        found[f"gradients {name}"] = max(difference(dict(own.named_parameters())[key].grad, gradient) for key, gradient in wanted.items())
+        buffers = [(key, buffer) for key, buffer in pipe.state_dict().items() if key not in wanted]
+        found[f"buffers {name}"] = max([difference(own.state_dict()[key].double(), buffer.double()) for key, buffer in buffers], default=0.0)
+        held = sum(parameter.numel() for stage in stages for parameter in stage.submod.parameters())
+        found[f"parameters {name}"] = 0.0 if held == sum(parameter.numel() for parameter in pipe.parameters()) else 1.0
     try:
         schedule.step(*batch_of("batch_norm", 8, 0))
         found["another size"] = 1.0
@@ -490,7 +490,7 @@ def on_torch(context):
         found["another size"] = 0.0 if "drop_last" in str(error) else str(error)
     for model, family, words in (("tied_gpt", "1f1b", "shared by stages"), ("chain", "zb1p", "I and W")):
         try:
-            context.plan(model, family).to_torch(context.capture(model).of(made(model)))
+            context.plan(model, family).to_torch(context.capture(model).with_module(made(model)))
             found[f"refused {model}"] = 1.0
         except pfeife.ConfigError as error:
             found[f"refused {model}"] = 0.0 if words in str(error) else str(error)
@@ -501,11 +501,11 @@ def compiled(context):
     found = {}
     for family in ("1f1b", "zb1p"):
         module = made("skips")
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             plan = context.plan("skips", family)
-            pipe = Pipeline(context.capture("skips").of(made("skips")), plan, compile=dict(backend="aot_eager"))
-        found[f"said {family}"] = 0.0 if sum("W is empty" in str(one.message) for one in said) == (family == "zb1p") else 1.0
+            pipe = Pipeline(context.capture("skips").with_module(made("skips")), plan, compile=dict(backend="aot_eager"))
+        found[f"said {family}"] = 0.0 if sum("W is empty" in str(warning.message) for warning in caught) == (family == "zb1p") else 1.0
         batch = batch_of("skips", 8, 0)
         pipe.step(*batch)
         for part in context.capture("skips").split(batch, pipe.microbatches):
@@ -525,7 +525,7 @@ def replicas(context):
         module, own = made("tied_gpt"), made("tied_gpt")
         for parameter in own.parameters():
             parameter.data += replica  # they begin as the first replica does
-        pipe = Pipeline(context.capture("tied_gpt").of(own), plan, group=pairs[replica], replicas=across[place])
+        pipe = Pipeline(context.capture("tied_gpt").with_module(own), plan, group=pairs[replica], replicas=across[place])
         for first in (0, 2):  # accumulated
             batches = [batch_of("tied_gpt", samples, first + seed) for seed, samples in enumerate((8, 11))]
             loss = pipe.step(*batches[replica])
@@ -547,7 +547,7 @@ def sharded(context):
         # A layer that several stages use is refused.
         shared = model == "skips"
         try:
-            pipe = Pipeline(context.capture(model).of(own), plan, group=mesh["pp"], shard=mesh["dp"])
+            pipe = Pipeline(context.capture(model).with_module(own), plan, group=mesh["pp"], shard=mesh["dp"])
             assert not shared
         except pfeife.ConfigError as error:
             found["refused"] = 0.0 if shared and "several stages" in str(error) else str(error)
@@ -564,18 +564,18 @@ def sharded(context):
                     plain = plain + own_loss.detach()
             found[f"loss {step}"] = difference(loss, plain)
             wanted = dict(module.named_parameters())
-            far = [difference(one.grad.full_tensor(), wanted[name].grad) for name, one in pipe.named_parameters().items()]
+            far = [difference(parameter.grad.full_tensor(), wanted[name].grad) for name, parameter in pipe.named_parameters().items()]
             found[f"gradients {step}"] = max(far)
             norm = torch.nn.utils.clip_grad_norm_(module.parameters(), 0.1)
             found[f"norm {step}"] = difference(pipe.clip_grad_norm_(0.1), norm)
             optimizer.step(), plain_optimizer.step()
             optimizer.zero_grad(), plain_optimizer.zero_grad()
-        far = [difference(one.full_tensor(), wanted[name]) for name, one in pipe.named_parameters().items()]
+        far = [difference(parameter.full_tensor(), wanted[name]) for name, parameter in pipe.named_parameters().items()]
         found["weights"] = max(far)
-        found["parts"] = 0.0 if any(hasattr(one, "full_tensor") for one in own.parameters()) else 1.0
+        found["parts"] = 0.0 if any(hasattr(parameter, "full_tensor") for parameter in own.parameters()) else 1.0
     try:
         plan = context.plan("batch_norm", "zbv", ranks=2)
-        Pipeline(context.capture("batch_norm").of(made("batch_norm")), plan, group=mesh["pp"], shard=mesh["dp"])
+        Pipeline(context.capture("batch_norm").with_module(made("batch_norm")), plan, group=mesh["pp"], shard=mesh["dp"])
         found["split"] = 1.0
     except pfeife.ConfigError as error:
         found["split"] = 0.0 if "I and W" in str(error) else str(error)
@@ -596,9 +596,9 @@ def refused(context):
 
     plan = context.plan("skips", "1f1b")
     two = context.plan("skips", "1f1b", ranks=2) if context.ranks != 2 else context.plan("skips", "1f1b", ranks=4)
-    says("world", ["ranks, and the group has"], lambda: Pipeline(context.capture("skips").of(made("skips")), two))
-    says("graph", ["another module"], lambda: Pipeline(context.capture("batch_norm").of(made("batch_norm")), plan))
-    context.capture("skips").of(made("skips"))
+    says("world", ["ranks, and the group has"], lambda: Pipeline(context.capture("skips").with_module(made("skips")), two))
+    says("graph", ["another module"], lambda: Pipeline(context.capture("batch_norm").with_module(made("batch_norm")), plan))
+    context.capture("skips").with_module(made("skips"))
     wide = Skips(9 if context.rank == 1 else 8).double()
     plan.capture = context.plan("skips", "gpipe").capture = context.capture("skips")
     says("shapes", ["another module", "[9, 9]"], lambda: Pipeline(wide, plan))
@@ -644,19 +644,19 @@ def from_a_module(context):
     first = pipe.step(**batch)
     optimizer.step()
     optimizer.zero_grad()
-    said = pipe.check(**batch)
-    last = pipe.check(**{name: one[:5] for name, one in batch.items()})  # two microbatches of four
+    checked = pipe.check(**batch)
+    last = pipe.check(**{name: tensor[:5] for name, tensor in batch.items()})  # two microbatches of four
     objects = dict(module.named_parameters())
-    same = all(one is objects[name] for name, one in pipe.named_parameters().items())
-    trained = same and said.loss < float(first)
+    same = all(parameter is objects[name] for name, parameter in pipe.named_parameters().items())
+    trained = same and checked.loss < float(first)
     # The plan of a model without contents trains that model.
     with torch.device("meta"):
         empty = Named().double()
     plan = pfeife.plan(empty, batch, pfeife.uniform_cluster(2, **CLUSTER), microbatches=4, families=["1f1b"], baselines=[])
     torch.manual_seed(SEED)
-    full, other = Named().double(), Pipeline(empty, plan, seed=SEED)
-    other.load_state_dict(full.state_dict())
-    found = {"gradients": max(said.gradients.values()), "trained": 0.0 if trained else 1.0, "meta": difference(other.step(**batch), first)}
+    full, loaded = Named().double(), Pipeline(empty, plan, seed=SEED)
+    loaded.load_state_dict(full.state_dict())
+    found = {"gradients": max(checked.gradients.values()), "trained": 0.0 if trained else 1.0, "meta": difference(loaded.step(**batch), first)}
     found["last batch"] = max(abs(last.loss - last.plain_loss), *last.gradients.values())
     # A saved plan trains what is captured again.
     if context.rank == 0:
@@ -719,16 +719,16 @@ def outputs(context):
             module, dict(x=x[:8], y=y[:8]), pfeife.uniform_cluster(2, **CLUSTER), microbatches=4, families=[family], baselines=[]
         )
         pipe = Pipeline(module, plan, seed=SEED)
-        before = [one.clone() for one in module.state_dict().values()]
+        before = [tensor.clone() for tensor in module.state_dict().values()]
         for samples in (8, 11, 5, 2):
             got = pipe(x=x[:samples], y=y[:samples])
             module.eval()
             wanted = module(x[:samples], y[:samples])
             module.train()
             assert type(got) is type(wanted), type(got)
-            got, wanted = (one.__dict__ if kind else one for one in (got, wanted))
+            got, wanted = (value.__dict__ if kind else value for value in (got, wanted))
             pairs = [(got[name], wanted[name]) for name in ("loss", "logits", "spread")] + list(zip(got["states"], wanted["states"]))
-            found[f"outputs {family} {samples}"] = max(difference(one, other) for one, other in pairs)
+            found[f"outputs {family} {samples}"] = max(difference(value, expected) for value, expected in pairs)
             same = got["kind"] == "classes" and got["cache"] is None and got.get("aside") is None
             same = same and torch.equal(got["best"], wanted["best"]) and int(got["right"]) == int(wanted["right"])
             found[f"same {family} {samples}"] = 0.0 if same else 1.0
@@ -740,7 +740,7 @@ def outputs(context):
             got = pipe(**batch)
             got = got.__dict__ if kind else got
             pairs = [(got[key], wanted[key]) for key in ("logits", "spread")] + list(zip(got["states"], wanted["states"]))
-            found[f"unlabelled {name} {family}"] = max(difference(one, other) for one, other in pairs)
+            found[f"unlabelled {name} {family}"] = max(difference(value, expected) for value, expected in pairs)
             same = torch.equal(got["best"], wanted["best"]) and got["loss"] is None and got["right"] is None
             found[f"labels' dependents {name} {family}"] = 0.0 if same else 1.0
         try:
@@ -748,9 +748,9 @@ def outputs(context):
             found[f"without x {family}"] = 1.0
         except pfeife.Unexportable as error:
             found[f"without x {family}"] = 0.0 if "lacks x, which all that the model returns depends on" in str(error) else str(error)
-        kept = all(torch.equal(one, other) for one, other in zip(before, module.state_dict().values()))
-        said = [note for note in plan.capture.notes if "aside is None" in note]
-        found[f"kept {family}"] = 0.0 if kept and len(said) == (not kind) else 1.0
+        kept = all(torch.equal(tensor, kept) for tensor, kept in zip(before, module.state_dict().values()))
+        notes = [note for note in plan.capture.notes if "aside is None" in note]
+        found[f"kept {family}"] = 0.0 if kept and len(notes) == (not kind) else 1.0
         module.eval()
         try:
             pipe.step(x=x[:8], y=y[:8])
@@ -790,22 +790,22 @@ def forward_only(context):
         read, kept, saved = [], [], []
         for stage in pipe.stages.values():
             def evaluation(*inputs, stage=stage, inner=stage.evaluation):
-                kept.extend(one for one in read if one() is not None)
+                kept.extend(reference for reference in read if reference() is not None)
                 read.extend(weakref.ref(inputs[i]) for places in stage.sources.values() for i in places)
                 return inner(*inputs)
 
             stage.evaluation = evaluation
-        with torch.autograd.graph.saved_tensors_hooks(saved.append, lambda one: one):
+        with torch.autograd.graph.saved_tensors_hooks(saved.append, lambda tensor: tensor):
             loss = pipe.evaluate(x=x, y=y)
         found[f"kept {name}"] = float(len(kept) + len(saved))
         module.eval()
         for batch in (dict(x=x, y=y), dict(x=x[:-3], y=y[:-3])):
             got, wanted = pipe(**batch), module(**batch)
             pairs = [(got.loss, wanted.loss), (got.logits, wanted.logits), *zip(got.states, wanted.states)]
-            found[f"outputs {name} {len(batch['x'])}"] = max(difference(one, other) for one, other in pairs)
+            found[f"outputs {name} {len(batch['x'])}"] = max(difference(value, expected) for value, expected in pairs)
         found[f"loss {name}"] = difference(loss, module(x, y).loss)
         found[f"unlabelled {name}"] = difference(pipe(x=x).logits, module(x, y).logits)
-        none = all(one.grad is None for one in module.parameters()) and not any(one.requires_grad for one in (got.logits, loss))
+        none = all(tensor.grad is None for tensor in module.parameters()) and not any(tensor.requires_grad for tensor in (got.logits, loss))
         events = pipe.trace(x=x, y=y).events
         found[f"no gradients {name}"] = 0.0 if none and len(events) == stages * context.ranks * microbatches else 1.0
         for what in ("step", "check"):
@@ -829,7 +829,7 @@ def dies(context):
         dead = f"rank {context.ranks - 1} "
         found["step"] = 0.0 if str(error).startswith(dead) and "onnection" in str(error) else str(error)
     try:
-        Pipeline(context.captures["skips"].of(made("skips")), context.plan("skips", "1f1b"), timeout=2)
+        Pipeline(context.captures["skips"].with_module(made("skips")), context.plan("skips", "1f1b"), timeout=2)
         found["new"] = 1.0
     except pfeife.RuntimeFault as error:
         found["new"] = 0.0 if f"{dead}did not come within 2 s: died or stalled before Pipeline()" in str(error) else str(error)
@@ -847,10 +847,10 @@ def slices_of_other_lengths(context):
     for lengths in ([4, 2], [1, 5]):
         wanted = plain(capture, made("tied_gpt"), batches, 4)
         far = trained(capture, plan, made("tied_gpt"), batches, wanted, slice_lengths=lengths)
-        found.update({f"{what} {lengths}": one for what, one in far.items()})
+        found.update({f"{what} {lengths}": distance for what, distance in far.items()})
     for what, call in (
-        ("without compile", lambda: Pipeline(capture.of(made("tied_gpt")), plan, compile=True)),
-        ("lengths of 1 and more", lambda: Pipeline(capture.of(made("tied_gpt")), plan, slice_lengths=[6])),
+        ("without compile", lambda: Pipeline(capture.with_module(made("tied_gpt")), plan, compile=True)),
+        ("lengths of 1 and more", lambda: Pipeline(capture.with_module(made("tied_gpt")), plan, slice_lengths=[6])),
     ):
         try:
             call()
@@ -864,7 +864,7 @@ def traced_slices(context):
     """A trace has every slice's actions, of its microbatch, with times; compare() takes it. check() agrees."""
     plan = context.plan("tied_gpt", "zb_greedy", slices=2)
     module, batch = made("tied_gpt"), batch_of("tied_gpt", 8, 0)
-    capture = context.captures["tied_gpt"].of(module)
+    capture = context.captures["tied_gpt"].with_module(module)
     capture.whole = module
     pipe = Pipeline(capture, plan, seed=SEED)
     pipe.step(*batch)

@@ -157,14 +157,14 @@ class Author:
             pool.setdefault(INPUTS[name][0], []).append(name)
 
     def layer(self, text: str) -> str:
-        known = self.layers.setdefault(text, [])
-        if known and self.choice.random() < self.reuse:
-            return self.choice.choice(known)
+        layers_so_far = self.layers.setdefault(text, [])
+        if layers_so_far and self.choice.random() < self.reuse:
+            return self.choice.choice(layers_so_far)
         name = self.name("l")
-        known.append(name)
+        layers_so_far.append(name)
         self.made.append(f"self.{name} = {text}")
-        if text == LINEAR and len(known) > 1 and self.choice.random() < 0.2 * bool(self.reuse):
-            self.made.append(f"self.{name}.weight = self.{known[-2]}.weight")
+        if text == LINEAR and len(layers_so_far) > 1 and self.choice.random() < 0.2 * bool(self.reuse):
+            self.made.append(f"self.{name}.weight = self.{layers_so_far[-2]}.weight")
         if self.choice.random() < self.frozen and len(self.forward) < self.size // 2:
             self.made.append(f"self.{name}.requires_grad_(False)")
         return name

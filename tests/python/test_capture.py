@@ -54,11 +54,11 @@ def test_a_graph_computes_what_the_module_computes():
     net = Net()
     before = dict(net.named_parameters())
     capture = pfeife.capture(net, microbatches=2, **BATCH)
-    assert all(net.get_parameter(name) is one for name, one in before.items())
+    assert all(net.get_parameter(name) is tensor for name, tensor in before.items())
     assert capture.parameters["head.weight"] is capture.parameters["embedding.weight"] is net.embedding.weight
     assert capture.buffers["scale"] is net.scale and capture.is_open and capture.microbatch == 4
     leaves = capture.leaves(**BATCH)
-    assert [one is other for one, other in zip(leaves, (TOKENS, LABELS))] == [True, True]
+    assert [leaf is tensor for leaf, tensor in zip(leaves, (TOKENS, LABELS))] == [True, True]
     for count in (1, 2, 3):  # of other sizes, too
         parts = capture.split(leaves, count)
         assert sum(len(part[0]) for part in parts) == 8 and len(parts) == count
@@ -114,7 +114,7 @@ def test_a_loss_beside_the_model_and_a_model_on_meta():
         net, microbatches=2, loss=lambda logits, batch: F.cross_entropy(logits, batch["y"]), tokens=TOKENS, y=LABELS
     )
     assert net.layer.weight.is_meta and beside.parameters["layer.weight"] is net.layer.weight
-    targets = [[node.target for node in one.program.graph.nodes if node.op == "call_function"] for one in (inside, beside)]
+    targets = [[node.target for node in capture.program.graph.nodes if node.op == "call_function"] for capture in (inside, beside)]
     assert targets[0] == targets[1]
     real = pfeife.capture(Net(), microbatches=2, **BATCH)
     assert real.archive == inside.archive  # a rank that has the weights plans as one that has none
@@ -133,9 +133,9 @@ def test_recurrent_layers_that_refer_to_their_weights_anew_are_unchanged():
 
     module, x = Net(), torch.randn(8, 2, 3)
     capture = pfeife.capture(module, x, microbatches=2)
-    torch.func.functional_call(module, {name: one.detach() * 2 for name, one in module.named_parameters()}, (x,))
-    assert not list(capture.watch.of(module).changes())
-    assert not list(capture.watch.of(Net()).changes(values_alone=True))  # a module of the same kind may take the plan
+    torch.func.functional_call(module, {name: tensor.detach() * 2 for name, tensor in module.named_parameters()}, (x,))
+    assert not list(capture.watch.bound(module).changes())
+    assert not list(capture.watch.bound(Net()).changes(values_alone=True))  # a module of the same kind may take the plan
 
 
 @pytest.mark.parametrize("loss", [nn.CrossEntropyLoss(label_smoothing=0.1), nn.CrossEntropyLoss(torch.rand(10)), F.cross_entropy])
@@ -143,7 +143,7 @@ def test_losses_of_torch_take_the_target_that_forward_does_not(loss):
     module = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 10))
     x = torch.randn(8, 4)
     same = lambda output, batch: loss(output, batch[1])  # noqa: E731
-    capture, wanted = (pfeife.capture(module, x, LABELS, loss=one, microbatches=2) for one in (loss, same))
+    capture, wanted = (pfeife.capture(module, x, LABELS, loss=loss_given, microbatches=2) for loss_given in (loss, same))
     assert torch.equal(loss_of(capture, [x[:4], LABELS[:4]]), loss_of(wanted, [x[:4], LABELS[:4]]))
     named = pfeife.capture(module, input=x, y=LABELS, loss=loss, microbatches=2)
     assert torch.equal(loss_of(named, [x[:4], LABELS[:4]]), loss_of(wanted, [x[:4], LABELS[:4]]))
@@ -162,7 +162,7 @@ def test_a_loss_that_is_a_module():
     capture = pfeife.capture(module, x, LABELS, loss=loss, microbatches=2)
     assert torch.equal(loss_of(capture, [x[:4], LABELS[:4]]), 2 * F.cross_entropy(module(x[:4]), LABELS[:4]))
     loss.factor = 3.0
-    assert list(capture.watch.of(module).changes()) == ["the loss function.factor was 2.0, and is 3.0"]
+    assert list(capture.watch.bound(module).changes()) == ["the loss function.factor was 2.0, and is 3.0"]
     loss.weight = nn.Parameter(torch.ones(()))
     with pytest.raises(pfeife.Unexportable, match="the loss has the parameter weight"):
         pfeife.capture(module, x, LABELS, loss=loss, microbatches=2)
@@ -197,6 +197,7 @@ def test_times_and_weights_of_a_plan_by_hand():
         baselines=["1f1b"],
         launch_overhead="0 us",
         recompute="none",
+        calibration={"stage_overhead": "0 us"},
     )
     events = plan.estimated.events
     forward = events[events.action == "0F0"]
@@ -331,7 +332,7 @@ def test_a_function_whose_backward_is_that_of_its_operators():
     assert "Swish" in capture.notes[0] and "the same on random numbers" in capture.notes[0]
     wanted = torch.autograd.grad(module(x[:4]), list(module.parameters()))
     got = torch.autograd.grad(loss_of(capture, [x[:4]]), list(module.parameters()))
-    assert all(torch.allclose(one, other) for one, other in zip(wanted, got))
+    assert all(torch.allclose(value, expected) for value, expected in zip(wanted, got))
 
 
 def test_an_operator_with_a_gradient_of_its_own_keeps_it():
@@ -350,7 +351,7 @@ def test_an_operator_with_a_gradient_of_its_own_keeps_it():
     capture = pfeife.capture(module, x, microbatches=2)
     wanted = torch.autograd.grad(module(x[:4]), list(module.parameters()))
     got = torch.autograd.grad(loss_of(capture, [x[:4]]), list(module.parameters()))
-    assert all(torch.equal(one, other) for one, other in zip(wanted, got)) and wanted[1].eq(12).all()
+    assert all(torch.equal(value, expected) for value, expected in zip(wanted, got)) and wanted[1].eq(12).all()
 
 
 def test_what_the_planner_refuses_has_its_line_too():
@@ -387,7 +388,7 @@ CHANGES = {
     "layers.2 was a Linear, and is a Bilinear": lambda m: setattr(m.layers[2], "__class__", nn.Bilinear),
     "forward of layers.3 is another function": lambda m: setattr(m.layers[3], "forward", lambda x: x),
     "parameter layers.0.bias is another object": lambda m: setattr(m.layers[0], "bias", nn.Parameter(torch.ones(8))),
-    "parameter layers.0.bias is another object; parameter": lambda m: [setattr(one, "bias", None) for one in m.layers[:2]],
+    "parameter layers.0.bias is another object; parameter": lambda m: [setattr(layer, "bias", None) for layer in m.layers[:2]],
 }
 
 
@@ -417,14 +418,14 @@ def test_another_module_of_the_same_kind_is_compared_by_its_form():
 
     capture = pfeife.capture(Reads(), torch.randn(8, 8), microbatches=2)
     Photographed(capture, Reads())
-    other = Reads()
-    other.temperature = 5.0
+    second = Reads()
+    second.temperature = 5.0
     with pytest.raises(pfeife.ConfigError, match="temperature was 2.0, and is 5.0"):
-        Photographed(capture, other)
-    other = Reads()
-    other.layers[3] = nn.Identity()
+        Photographed(capture, second)
+    second = Reads()
+    second.layers[3] = nn.Identity()
     with pytest.raises(pfeife.ConfigError, match="layers.3 was a Linear, and is a Identity"):
-        Photographed(capture, other)
+        Photographed(capture, second)
 
 
 CALLS = 0
@@ -552,9 +553,9 @@ def test_what_needs_a_gradient_in_a_graph_needs_one_in_torch():
 def test_a_number_that_a_helper_of_forward_reads_is_watched(monkeypatch):
     module = ReadsInAHelper()
     capture = pfeife.capture(module, torch.randn(8, 8), microbatches=2)
-    assert not list(capture.watch.of(module).changes())
+    assert not list(capture.watch.bound(module).changes())
     monkeypatch.setitem(globals(), "SCALE", 3.0)
-    assert list(capture.watch.of(module).changes()) == ["SCALE of test_capture was 2.0, and is 3.0"]
+    assert list(capture.watch.bound(module).changes()) == ["SCALE of test_capture was 2.0, and is 3.0"]
 
 
 def test_operators_of_unknown_cost_are_planned_by_their_bytes():
@@ -569,7 +570,7 @@ def test_operators_of_unknown_cost_are_planned_by_their_bytes():
     cluster = pfeife.uniform_cluster(2, memory="8 GiB", peak={"fp32": "50 GFLOP/s"}, memory_bandwidth="10 GB/s")
     with pytest.warns(UserWarning, match="nothing is known of the cost of aten::matrix_exp: they are charged by their bytes"):
         plan = pfeife.plan(Rotates(), torch.randn(8, 8), cluster, microbatches=4, families=["1f1b"])
-    assert any("matrix_exp" in note for note in plan.capture.notes) and any("matrix_exp" in one for s in plan.stages for one in s["nodes"])
+    assert any("matrix_exp" in note for note in plan.capture.notes) and any("matrix_exp" in name for s in plan.stages for name in s["nodes"])
 
 
 class Contrasts(nn.Module):
@@ -629,10 +630,10 @@ def test_a_loss_that_takes_samples_together_is_said_loudly(words, microbatches):
     expected = not words.startswith(("a ", "of "))
     if microbatches == 8 and "batch norm" in words:
         return  # which torch refuses of one sample
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         capture = pfeife.capture(module, x, y, microbatches=microbatches)
-    loud = [str(one.message) for one in said if "is not that of the whole batch" in str(one.message)]
+    loud = [str(warning.message) for warning in caught if "is not that of the whole batch" in str(warning.message)]
     doubts = [note for note in capture.notes if "is not that of the whole batch" in note]
     assert bool(doubts) == bool(loud) == expected, capture.notes
     if expected:
@@ -642,8 +643,8 @@ def test_a_loss_that_takes_samples_together_is_said_loudly(words, microbatches):
 def test_values_that_compare_samples_of_a_microbatch_are_no_outputs():
     capture = pfeife.capture(Contrasts(), torch.ones(8, 8), microbatches=2)
     assert not capture.is_open
-    said = [note for note in capture.notes if note.startswith("pipe(): ")]
-    assert len(said) == 1 and "logits" in said[0] and "[4, 4]" in said[0]
+    notes = [note for note in capture.notes if note.startswith("pipe(): ")]
+    assert len(notes) == 1 and "logits" in notes[0] and "[4, 4]" in notes[0]
 
 
 def test_a_batch_that_cannot_be_open_is_fixed():
@@ -686,7 +687,7 @@ class Graphs(nn.Module):
 
     def forward(self, nodes, edges=None, targets=None, scale=None):
         h = self.layer(nodes)
-        return h.pow(2).mean() + sum(one.mean() * 0.1 for one in (edges, targets, scale) if one is not None)
+        return h.pow(2).mean() + sum(tensor.mean() * 0.1 for tensor in (edges, targets, scale) if tensor is not None)
 
 
 def test_inputs_that_are_no_batch_are_said_or_refused():
@@ -705,31 +706,89 @@ def test_inputs_that_are_no_batch_are_said_or_refused():
 
 
 class Chain(nn.Module):
-    """Two products whose sizes are known by hand."""
+    """Two products whose sizes are known by hand, and a loss that counts labels."""
 
     def __init__(self):
         super().__init__()
         self.wide, self.narrow = nn.Linear(16, 64, bias=False), nn.Linear(64, 16, bias=False)
 
-    def forward(self, x):
-        return self.narrow(self.wide(x)).pow(2).mean()
+    def forward(self, x, labels):
+        return F.cross_entropy(self.narrow(self.wide(x)), labels)
 
 
 def test_measured_blocks_are_layers_of_a_plan_and_cuts_of_the_module():
     pytest.importorskip("pfeife._operators", reason="the package has no executor")
     with torch.device("meta"):
         module = Chain()
-    capture = pfeife.capture(module, torch.ones(8, 16), microbatches=2)
+    capture = pfeife.capture(module, torch.ones(8, 16), LABELS, microbatches=2)
     measured = pfeife.measure(capture, compile=False, device="cpu", repetitions=1)
-    assert sum(row["parameter_bytes"] for row in measured.table) == 2 * 16 * 64 * 4
+    assert sum(row["parameter_bytes"] for row in measured.table) == 2 * 16 * 64 * 4 and sum(measured.linears) == 2
     assert measured.table[0]["output_bytes"] == 4 * 64 * 4  # [4 samples, 64] fp32
-    assert all(row["forward_ms"] > 0 for row in measured.table)
+    assert all(row["forward_ms"] >= 0 for row in measured.table) and measured.overhead.stage > 0
     assert measured.table[0]["backward_input_ms"] == 0  # of the batch, which needs none
-    assert all(one.is_meta and one.grad is None and one.requires_grad for one in module.parameters())
+    assert all(parameter.is_meta and parameter.grad is None and parameter.requires_grad for parameter in module.parameters())
     few = dict(microbatches=2, baselines=[], engines=["estimate"], families=["1f1b"], iterations=1)
     plan = pfeife.plan(measured, pfeife.uniform_cluster(2), **few)
     same = pfeife.plan(capture, pfeife.uniform_cluster(2, **DEVICE), **few, cuts=measured.cuts_of(plan))
     assert same.capture is capture and same.cuts == measured.cuts_of(plan)
+
+
+def test_what_actions_take_is_in_a_modules_plan(monkeypatch):
+    """By hand: GPipe of 2 microbatches on 2 ranks, 3 forwards and 3 backwards one after the other, whose operators take nothing."""
+    overhead = pytest.importorskip("pfeife._overhead")
+    capture = pfeife.capture(Chain(), torch.ones(8, 16), LABELS, microbatches=2)
+    cluster = pfeife.uniform_cluster(2, latency="0 us", peak={"fp32": "1000 PFLOP/s"}, memory_bandwidth="1000 TB/s")
+    how = dict(engines=["estimate"], iterations=1, launch_overhead="0 us", optimizer="sgd", recompute="none")
+
+    def planned(*figures, **more):
+        monkeypatch.setattr(overhead, "overhead_here", lambda: overhead.Overhead(*figures))
+        return pfeife.plan(capture, cluster, **{**how, **more})
+
+    plan = planned(100.0, 50.0, 0.0, families=["gpipe"])
+    assert plan.step == pytest.approx(6 * 0.2, rel=0.01) and "measured: 67 us an action" in plan.notes[0]
+    assert "67 us" in repr(plan) and plan.overhead.stage == 200
+    given = planned(100.0, 50.0, 0.0, families=["gpipe"], calibration={"stage_overhead": "1 us"})
+    assert given.step < 0.1 and given.overhead is None and given.notes == []
+    split, whole = planned(100.0, 0.0, 0.0, families=["zb_h1", "1f1b"]), planned(100.0, 0.0, 1e4, families=["zb_h1", "1f1b"])
+    assert not any("W" in cell for row in whole.schedule.cells for cell in row), whole.title
+    assert split.title == whole.title or "planned with whole backwards" in whole.notes[-1]
+    only = planned(100.0, 0.0, 1e4, families=["zb_h1"])
+    assert only.title.startswith("zb_h1") and "ms a step more" in only.notes[-1]
+
+
+def test_figures_are_measured_once_a_machine(tmp_path, monkeypatch):
+    overhead = pytest.importorskip("pfeife._overhead")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first = overhead.overhead_here()
+    assert first.compute > 0 and first.message > 0 and overhead.overhead_here() == first
+    file = tmp_path / "pfeife" / "overhead.json"
+    file.write_text(file.read_text().replace(str(first.message), "12345.0"))
+    assert overhead.overhead_here().message == 12345.0  # nothing is measured again
+
+
+@pytest.mark.parametrize("hook", [False, True])
+def test_weights_gradients_of_w_are_those_of_a_whole_backward(hook):
+    """Of a linear layer, added to what is there; what a hook does to a parameter's gradient is done."""
+    operators = pytest.importorskip("pfeife._operators")
+    layer, frozen = nn.Linear(3, 5).double(), nn.Linear(5, 2, bias=False).double().requires_grad_(False)
+    x = torch.randn(4, 2, 3, dtype=torch.float64, requires_grad=True)
+    if hook:
+        layer.weight.register_hook(lambda gradient: 2 * gradient)
+    moment = operators.Moment(0, torch.device("cpu"))
+    linear = operators.deferred(torch.ops.aten.linear.default, moment)
+    for _ in range(2):
+        frozen(layer(x)).sum().backward()
+    wanted = [tensor.grad.clone() for tensor in (x, layer.weight, layer.bias)]
+    x.grad = layer.weight.grad = layer.bias.grad = None
+    for _ in range(2):
+        moment.tape = []
+        linear(linear(x, layer.weight, layer.bias), frozen.weight).sum().backward()
+        with torch.no_grad():
+            roots = [entry for entry in moment.tape if not callable(entry) or entry()]
+        assert len(moment.tape) == 1 and len(roots) == hook
+        if roots:
+            torch.autograd.backward(*zip(*roots))
+    assert all(torch.allclose(tensor.grad, want, rtol=1e-12) for tensor, want in zip((x, layer.weight, layer.bias), wanted))
 
 
 def test_the_package_needs_no_torch():

@@ -17,7 +17,7 @@ EXAMPLES = REPOSITORY / "python" / "examples"
 def losses(*command, **environment):
     """[step] That rank 0 prints."""
     own = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", **environment}
-    done = subprocess.run([str(one) for one in command], capture_output=True, text=True, env=own)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=own)
     assert done.returncode == 0, done.stderr
     return [float(loss) for loss in re.findall(r"^step \d+ loss (.*)$", done.stdout, re.MULTILINE)]
 

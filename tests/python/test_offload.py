@@ -5,13 +5,8 @@ As a program, test_offload.py RANKS FOLDER: the ranks, whose findings are in FOL
 
 import contextlib
 import csv
-import datetime
-import json
-import os
 import re
-import subprocess
 import sys
-import traceback
 from pathlib import Path
 
 import pytest
@@ -33,7 +28,7 @@ def with_copies(row, stages):
     """Of these stages, each OFFLOAD right behind its F, each RELOAD right ahead of its B or I."""
     found = []
     for cell in row:
-        parts = [one for one in re.findall(r"(\d+)([FBI])(\d+)", cell) if int(one[0]) in stages]
+        parts = [part for part in re.findall(r"(\d+)([FBI])(\d+)", cell) if int(part[0]) in stages]
         found += [f"{s}RELOAD{m}" for s, kind, m in parts if kind in "BI"] + [cell]
         found += [f"{s}OFFLOAD{m}" for s, kind, m in parts if kind == "F"]
     return found
@@ -50,7 +45,7 @@ def offloading(context, folder, model, shares, rows=None, **how):
 
 def pipe_of(context, name, **how):
     model = CASES[context.ranks][name][0]
-    return Pipeline(context.captures[model].of(made(model)), context.offloading[name], seed=SEED, **how)
+    return Pipeline(context.captures[model].with_module(made(model)), context.offloading[name], seed=SEED, **how)
 
 
 def watched(pipe, step):
@@ -78,7 +73,7 @@ def watched(pipe, step):
         do[action.kind](action)
         if action.kind == "RELOAD":
             refs[action[1:3]] = [StorageWeakRef(handle.tensor.untyped_storage()) for handle in back]
-        levels.append((action, {key for key, of in refs.items() if any(not one.expired() for one in of)}))
+        levels.append((action, {key for key, references in refs.items() if any(not reference.expired() for reference in references)}))
 
     executor._do = dict.fromkeys(do, then)
     step()
@@ -92,7 +87,7 @@ def leaves_the_device(context):
     pipe = pipe_of(context, "tied_gpt interleaved")
     batch = batch_of("tied_gpt", 4 * context.ranks, 0)
     levels, shares = watched(pipe, lambda: pipe.step(*batch))
-    found = {"shares": 0.0, "moved": 0.0 if len(shares) == sum(one.kind == "OFFLOAD" for one in pipe.row) > 0 else 1.0, "gone": 0.0}
+    found = {"shares": 0.0, "moved": 0.0 if len(shares) == sum(action.kind == "OFFLOAD" for action in pipe.row) > 0 else 1.0, "gone": 0.0}
     for _, share, went, might, largest in shares:
         found["shares"] += not (share * might <= went < share * might + largest)
     for action, there in levels:
@@ -131,7 +126,7 @@ def peaks(context):
         of_case = {"D": "4", "N": "4", "one_way_time": "1.0", "engines": "2"}
         limits = [int(row["peak"]) for row in csv.DictReader(file) if of_case.items() <= row.items()]
     assert limits == [2, 2, 2, 1]
-    pipe = Pipeline(context.captures["chain"].of(made("chain")), context.offloading["peaks"], seed=SEED)
+    pipe = Pipeline(context.captures["chain"].with_module(made("chain")), context.offloading["peaks"], seed=SEED)
     batch = batch_of("chain", 16, 0)
     levels, _ = watched(pipe, lambda: pipe.step(*batch))
     most, forwards = 0, set()
@@ -164,7 +159,7 @@ def order(context):
     """A backward ahead of its RELOAD is an error that says so, whatever the judge says."""
     pipe = pipe_of(context, "tied_gpt 1f1b", timeout=60)
     if context.rank == 0:
-        pipe.row = [one for one in pipe.row if one.kind != "RELOAD"]
+        pipe.row = [action for action in pipe.row if action.kind != "RELOAD"]
     try:
         pipe.step(*batch_of("tied_gpt", 4 * context.ranks, 0))
         return {"said": 1.0}
@@ -189,10 +184,10 @@ def refused(context):
     swapped = {"0OFFLOAD0": "0RELOAD0", "0RELOAD0": "0OFFLOAD0"}
     alone = [dist.new_group([rank]) for rank in range(context.ranks)]
     for what, call in (
-        ("cannot run", lambda: Pipeline(capture.of(made("tied_gpt")), Rows(plan, lambda cell: swapped.get(cell, cell)))),
-        ("without shard", lambda: Pipeline(capture.of(made("tied_gpt")), plan, shard=alone[context.rank])),
-        ("names no share", lambda: Pipeline(capture.of(made("tied_gpt")), context.offloading["no share"])),
-        ("OFFLOAD", lambda: context.offloading["chain 1f1b"].to_torch(context.captures["chain"].of(made("chain")))),
+        ("cannot run", lambda: Pipeline(capture.with_module(made("tied_gpt")), Rows(plan, lambda cell: swapped.get(cell, cell)))),
+        ("without shard", lambda: Pipeline(capture.with_module(made("tied_gpt")), plan, shard=alone[context.rank])),
+        ("names no share", lambda: Pipeline(capture.with_module(made("tied_gpt")), context.offloading["no share"])),
+        ("OFFLOAD", lambda: context.offloading["chain 1f1b"].to_torch(context.captures["chain"].with_module(made("chain")))),
     ):
         try:
             call()
@@ -294,56 +289,25 @@ def main():
     pipeline_ranks.CLUSTER["host_link"] = {"bandwidth": "1 TB/s"}
     context = Context(ranks, folder)
     context.offloading = plans(context, folder)
-    for other in range(1, ranks):
-        if os.fork() == 0:
-            context.rank = other
-            break
-    store = dist.FileStore(str(folder / "store"), ranks)
-    dist.init_process_group("gloo", store=store, rank=context.rank, world_size=ranks, timeout=datetime.timedelta(seconds=300))
-    results = {}
-    for name, case in CASES[ranks].items():
-        if only and name not in only:
-            continue
-        try:
-            if callable(case):
-                results[name] = case(context)
-                continue
-            capture = context.captures[case[0]]
-            batches = [batch_of(case[0], samples, seed) for seed, samples in enumerate((4 * ranks, 4 * ranks + 3))]
-            wanted = plain(capture, made(case[0]), batches, 2 * ranks)
-            results[name] = trained(capture, context.offloading[name], made(case[0]), batches, wanted)
-        except Exception as error:
-            results[name] = {"error": "".join(traceback.format_exception(error))}
-            break
-    (folder / f"rank{context.rank}.json").write_text(json.dumps(results))
-    if context.rank:
-        os._exit(0)
-    for _ in range(1, ranks):
-        os.wait()
 
+    def work(name):
+        case = CASES[ranks][name]
+        if callable(case):
+            return case(context)
+        batches = [batch_of(case[0], samples, seed) for seed, samples in enumerate((4 * ranks, 4 * ranks + 3))]
+        wanted = plain(context.captures[case[0]], made(case[0]), batches, 2 * ranks)
+        return trained(context.captures[case[0]], context.offloading[name], made(case[0]), batches, wanted)
 
-@pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    kept = {}
-
-    def of(ranks):
-        if ranks not in kept:
-            folder = tmp_path_factory.mktemp(f"offload{ranks}")
-            done = subprocess.run([sys.executable, __file__, str(ranks), folder], stderr=subprocess.PIPE, text=True, env=os.environ)
-            assert done.returncode == 0, done.stderr
-            kept[ranks] = [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(ranks)]
-        return kept[ranks]
-
-    return of
+    pipeline_ranks.run(context, [name for name in CASES[ranks] if not only or name in only], work)
 
 
 @pytest.mark.parametrize("ranks, case", [(ranks, case) for ranks in CASES for case in CASES[ranks]])
 def test_offloads_with_the_gradients_of_the_plain_module(found, ranks, case):
-    for rank, cases in enumerate(found(ranks)):
+    for rank, cases in enumerate(found(__file__, ranks)):
         assert case in cases, f"rank {rank} ended before: {list(cases)[-1:]}"
         assert "error" not in cases[case], cases[case]["error"]
         bounds = {"weights": 1e-9, "evaluation": 1e-9}
-        far = {what: one for what, one in cases[case].items() if not isinstance(one, float) or not one <= bounds.get(what, 1e-12)}
+        far = {what: value for what, value in cases[case].items() if not isinstance(value, float) or not value <= bounds.get(what, 1e-12)}
         assert far == {}, f"rank {rank}"
 
 
@@ -380,8 +344,8 @@ def test_what_others_hold_stays_and_views_move_once():
     assert [len(handles) for _, handles in saved.away] == [2, 1, 1]
     assert {buffer.data.numel() for buffer, _ in saved.away} == {32 * 64 * 8}
     host.reload(saved, lambda: None)
-    for one, other in zip(torch.autograd.grad(loss, [x, layer.weight]), wanted):
-        assert torch.equal(one, other)
+    for gradient, expected in zip(torch.autograd.grad(loss, [x, layer.weight]), wanted):
+        assert torch.equal(gradient, expected)
 
 
 def test_a_write_in_place_since_the_forward_is_an_error_as_without_offload():

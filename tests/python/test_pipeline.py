@@ -1,6 +1,5 @@
 """Pipelines against plain modules: every family, in processes of this machine, in fp64."""
 
-import json
 import os
 import subprocess
 import sys
@@ -18,24 +17,6 @@ BOUNDS = {"weights": 1e-9, "evaluation": 1e-9, "fp32": 1e-6}
 CASES = {ranks: list(pipeline_ranks.cases(ranks)) for ranks in (2, 4)}
 
 
-@pytest.fixture(scope="session")
-def found(tmp_path_factory):
-    """By ranks and rank, what each case found; all cases of so many ranks run together, once."""
-    kept = {}
-
-    def of(ranks):
-        if ranks not in kept:
-            folder = tmp_path_factory.mktemp(f"ranks{ranks}")
-            program = Path(pipeline_ranks.__file__)
-            done = subprocess.run([sys.executable, program, str(ranks), folder], stderr=subprocess.PIPE, text=True, env=os.environ)
-            kept[ranks] = done, folder
-        done, folder = kept[ranks]
-        assert done.returncode == 0, done.stderr
-        return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(ranks)]
-
-    return of
-
-
 def bound(what):
     return BOUNDS.get(what.split()[0], 1e-12)
 
@@ -44,12 +25,12 @@ def bound(what):
 def test_trains_as_the_plain_module(found, ranks, case):
     if case == "runtime" and "PFEIFE_RUN" not in os.environ:
         pytest.skip("PFEIFE_RUN names no pfeife-run, whose gradients these are compared with")
-    for rank, cases in enumerate(found(ranks)):
+    for rank, cases in enumerate(found(pipeline_ranks.__file__, ranks)):
         assert case in cases, f"rank {rank} ended before: {list(cases)[-1:]}"
         assert "error" not in cases[case], cases[case]["error"]
         if cases[case] == "dies":
             continue
-        far = {what: one for what, one in cases[case].items() if not isinstance(one, float) or not one <= bound(what)}
+        far = {what: value for what, value in cases[case].items() if not isinstance(value, float) or not value <= bound(what)}
         assert far == {}, f"rank {rank}"
 
 
@@ -115,7 +96,7 @@ pipe = pfeife.Pipeline(model, plan, timeout=100)
 pipe.step(x)
 plain(x).backward()
 wanted = dict(plain.named_parameters())
-assert all((one.grad - wanted[name].grad).abs().max() < 1e-12 for name, one in pipe.named_parameters())
+assert all((parameter.grad - wanted[name].grad).abs().max() < 1e-12 for name, parameter in pipe.named_parameters())
 assert max(pipe.check(x).gradients.values()) < 1e-12
 print("same" if pipe.plan is plan else "adopted", flush=True)
 """
@@ -135,18 +116,18 @@ def started(tmp_path, program, seeds, *words):
         )
         for rank, seed in enumerate(seeds)
     ]
-    return [one.communicate(timeout=300) for one in ranks]
+    return [process.communicate(timeout=300) for process in ranks]
 
 
 @pytest.mark.parametrize("seeds", [(1, 2), (3, 4)])
 def test_processes_that_walk_over_sets_in_other_orders_train_one_graph(tmp_path, seeds):
-    said = started(tmp_path, WALKS, seeds)
-    assert [out.strip() for out, _ in said] == ["same", "adopted"], said
+    outputs = started(tmp_path, WALKS, seeds)
+    assert [out.strip() for out, _ in outputs] == ["same", "adopted"], outputs
 
 
 def test_a_graph_that_differs_is_named_by_its_first_node(tmp_path):
-    said = started(tmp_path, WALKS, (1, 1), "odd")
-    for _, err in said:
+    outputs = started(tmp_path, WALKS, (1, 1), "odd")
+    for _, err in outputs:
         assert "another graph or plan than rank 0" in err and "the order of a set" in err and "'%sin" in err, err
 
 
@@ -176,7 +157,7 @@ def test_random_numbers_differ():
     moment = Moment(3, torch.device("cpu"))
     with moment.kept():
         drawn = {}
-        for again in range(2):
+        for _ in range(2):
             for step in range(3):
                 for microbatch in range(3):
                     moment.step = step

@@ -96,8 +96,8 @@ def test_memory_as_torch_takes_it(tiny):
                 assert live.pop(entry["addr"]) == entry["size"]
             held.append((entry["time_us"] * 1000, sum(live.values())))
         after = dict(held)  # the last of each moment
-        for time, total in dict(zip(samples.time.tolist(), samples.bytes.tolist())).items():
-            nearest = max(moment for moment in after if moment <= time + 0.5)
+        for at, total in dict(zip(samples.time.tolist(), samples.bytes.tolist())).items():
+            nearest = max(moment for moment in after if moment <= at + 0.5)
             assert after[nearest] == total
     memory_viz = pytest.importorskip("torch.cuda._memory_viz")
     assert "Device 1" in memory_viz.trace(snapshot)
@@ -143,7 +143,7 @@ def test_what_runs_in_which_stage(tiny):
     tied = set(first["parameters"]) & set(last["parameters"])
     assert tied == {"tokens.weight"}  # the embedding is the head
     with pytest.raises(pfeife.ConfigError, match="layers alone"):
-        pfeife.plan(two_layers(), two_devices(), baselines=[]).stages
+        _ = pfeife.plan(two_layers(), two_devices(), baselines=[]).stages
 
 
 def test_bytes_and_dictionaries_stand_for_files(tmp_path, tiny):
@@ -188,8 +188,8 @@ def test_in_the_words_of_a_framework(tmp_path, configs):
     plan = pfeife.plan(configs / "models" / "llama2_7b.pt2", "a100_sxm4_80gb_x8", plan={"for": "megatron"}, **ask)
     exported = plan.export("megatron", tmp_path)
     layout = exported.text.split("layout '")[1].split("'")[0]
-    blocks = [one.strip("EL") for one in layout.split("|")]  # "t*8", "t", ""
-    counts = [int(one[2:] or len(one)) for one in blocks]
+    blocks = [block.strip("EL") for block in layout.split("|")]  # "t*8", "t", ""
+    counts = [int(block[2:] or len(block)) for block in blocks]
     assert sum(counts) == 32 and len(counts) % 4 == 0 and exported.lost == []
     assert (tmp_path / "megatron_args.sh").read_text() == exported.text == str(exported)
     assert set(plan.export("chakra").files) == {f"plan.{rank}.et" for rank in range(4)}
@@ -199,11 +199,11 @@ def test_in_the_words_of_a_framework(tmp_path, configs):
 
 def test_meshes(configs):
     llama = configs / "architectures" / "llama3_8b.yaml"
-    one, two = pfeife.mesh(llama, "h100_sxm_hosts", devices=[8, 16], sequence=2048, batch=64, frame=False)
-    assert one["fits"] and one["tokens_per_second"] < two["tokens_per_second"] < 2.001 * one["tokens_per_second"]
+    on_8, two = pfeife.mesh(llama, "h100_sxm_hosts", devices=[8, 16], sequence=2048, batch=64, frame=False)
+    assert on_8["fits"] and on_8["tokens_per_second"] < two["tokens_per_second"] < 2.001 * on_8["tokens_per_second"]
     # 6 FLOPs a parameter and token (and attention) of 8 H100, 989 TFLOP/s each, are at most all that they do.
-    assert 6 * 8.03e9 * one["tokens_per_second"] < one["mfu"] * 8 * 989e12 < 8 * 989e12
-    assert one["step_ms"] * one["tokens_per_second"] == pytest.approx(64 * 2048 * 1000)
+    assert 6 * 8.03e9 * on_8["tokens_per_second"] < on_8["mfu"] * 8 * 989e12 < 8 * 989e12
+    assert on_8["step_ms"] * on_8["tokens_per_second"] == pytest.approx(64 * 2048 * 1000)
     with pytest.raises(pfeife.ConfigError, match="nowhere"):
         pfeife.mesh("nowhere.yaml", "h100_sxm_hosts")
 
@@ -290,7 +290,7 @@ def test_ask_and_tell(tiny):
     ask = dict(devices=2, microbatches=4, families=["gpipe", "1f1b"], stages_per_rank=[1])
     pricer = pfeife.Pricer(tiny, "3090_x8", **ask)
     legal = [i for i, (_, may_be_cut) in enumerate(pricer.layers[:-1]) if may_be_cut]
-    choices = [{**one, "cuts": [cut]} for one in pricer.schedules for cut in legal]
+    choices = [{**spec, "cuts": [cut]} for spec in pricer.schedules for cut in legal]
     prices = pricer.price(choices)
     best = min(price.step for price in prices if price.fits)
     plan = pfeife.plan(tiny, "3090_x8", select_by="estimate", baselines=[], **ask)

@@ -72,10 +72,10 @@ def squared_error(output, wanted):
 def of_transformers(config, model, make=token_ids, labels=token_ids, name=None, cache=True, **sizes):
     def build(batch):
         library = importlib.import_module("transformers")
-        told = getattr(library, config)(**sizes)
-        if hasattr(told, "use_cache"):
-            told.use_cache = False
-        net = getattr(library, model)(told)
+        settings = getattr(library, config)(**sizes)
+        if hasattr(settings, "use_cache"):
+            settings.use_cache = False
+        net = getattr(library, model)(settings)
         net.train()
         return OwnLoss(net), {name or net.main_input_name: make(batch), "labels": labels(batch)}
 
@@ -122,12 +122,12 @@ def of_torchvision(name, side=64, loss=cross_entropy, labels=partial(classes, co
     return build
 
 
-def block_settings(of, *rows):
+def block_settings(configuration, *rows):
     """What torchvision's constructors call a list of blocks, one of the class `of` a row."""
 
     def made():
-        home = importlib.import_module(of[0])
-        return [getattr(home, of[1])(*row) for row in rows]
+        home = importlib.import_module(configuration[0])
+        return [getattr(home, configuration[1])(*row) for row in rows]
 
     return made
 

@@ -15,7 +15,6 @@ import os
 import re
 import resource
 import signal
-import sys
 import tempfile
 import time
 import traceback

@@ -56,13 +56,13 @@ def rebuilt(value: Any, change: Callable[[Path, Any], Any], path: Path = ()) -> 
         return new
     if isinstance(value, (tuple, list)):
         return type(value)(*new.values()) if hasattr(value, "_fields") else type(value)(new.values())
-    other = copy.copy(value)
+    copied = copy.copy(value)
     for key, item in new.items():
-        if isinstance(other, Mapping):
-            other[key] = item  # type: ignore[index]
+        if isinstance(copied, Mapping):
+            copied[key] = item  # type: ignore[index]
         else:
-            object.__setattr__(other, key, item)
-    return other
+            object.__setattr__(copied, key, item)
+    return copied
 
 
 def shown(path: Path) -> str:
@@ -149,10 +149,10 @@ class Batch:
         return flat({**named, **kwargs})
 
     def _dimensions(self, batch_dims: Mapping[str, int | None]) -> list[int | None]:
-        known = {name: path for path, name in zip(self._paths, self.names)} | {shown(path): path for path in self._paths}
-        if unknown := [name for name in batch_dims if name not in known]:
+        places = {name: path for path, name in zip(self._paths, self.names)} | {shown(path): path for path in self._paths}
+        if unknown := [name for name in batch_dims if name not in places]:
             raise Unexportable(f"batch_dims: there is no input {unknown[0]!r}; inputs: {', '.join(map(shown, self._paths))}")
-        given = {known[name]: at for name, at in batch_dims.items()}
+        given = {places[name]: at for name, at in batch_dims.items()}
         firsts = [self._values[path].shape[0] for path in self._paths if path not in given and self._values[path].dim()]
         counts = Counter([size for size in firsts if size != 1] or firsts).most_common()  # one of 1 is for all samples
         usual = counts[0][0] if firsts else None
@@ -213,8 +213,8 @@ class Batch:
         stood_in: gets the numbers of the inputs that are not there or None, which zeros stand in for; None = all must be there.
         """
         values = self._flat(args, kwargs)
-        known = values.keys() == self._values.keys() or stood_in is not None and values.keys() <= self._values.keys()
-        if len(args) == 1 and not kwargs and not known:
+        is_whole = values.keys() == self._values.keys() or stood_in is not None and values.keys() <= self._values.keys()
+        if len(args) == 1 and not kwargs and not is_whole:
             inner = args[0]  # the batch itself, as plan() takes it
             if isinstance(inner, Mapping):
                 values = self._flat((), inner)

@@ -228,11 +228,11 @@ class GradientFlow:
                 self.needing.update(self.sharing(node))
 
     def _join(self, a: fx.Node, b: fx.Node) -> None:
-        group, other = self.sharing(a), self.sharing(b)
-        if group is other:
+        group, merged = self.sharing(a), self.sharing(b)
+        if group is merged:
             return
-        group.extend(other)
-        for node in other:
+        group.extend(merged)
+        for node in merged:
             self._storage[node] = group
 
 
@@ -388,8 +388,8 @@ def state_writes(graph: fx.Graph, state: set[str]) -> dict[fx.Node, tuple[fx.Nod
             if formal.alias_info is None or not formal.alias_info.is_write:
                 continue
             for source in given:
-                held = (other for other in flow.sharing(source) if other.op == "placeholder" and other.name in state)
-                if changed := [other for other in held if other is source or storage(other) == storage(source)]:
+                held = (alias for alias in flow.sharing(source) if alias.op == "placeholder" and alias.name in state)
+                if changed := [alias for alias in held if alias is source or storage(alias) == storage(source)]:
                     writes.setdefault(node, (source, []))[1].extend(changed)
     return writes
 
@@ -402,7 +402,7 @@ def refuse_written_inputs(program: torch.export.ExportedProgram) -> None:
         for formal, given in schema_arguments(node):
             if formal.alias_info is None or not formal.alias_info.is_write:
                 continue
-            for view in (other for value in given for other in flow.sharing(value)):
+            for view in (alias for value in given for alias in flow.sharing(value)):
                 if view.op == "placeholder" and view.name in inputs and storage(view) == storage(given[0]):
                     place = where_recorded(node.meta.get("stack_trace") or "")
                     raise Unexportable(f"{with_text(place) or 'the model'}\n  {node.target} writes into the batch's {view.name!r}, which other microbatches and "

@@ -72,17 +72,17 @@ class Outputs:
                 reads[node] = set()
             else:
                 reads[node] = set().union(*(reads[source] for source in node.all_input_nodes))
-        known: dict[fx.Node, fx.Node] = {}
+        copies: dict[fx.Node, fx.Node] = {}
         tail = fx.Graph()
         for node in reversed(behind):
             for source in node.all_input_nodes:
-                if source not in behind and source not in known and (source.op == "call_function" or source.name in own):
-                    known[source] = tail.placeholder(source.name)
+                if source not in behind and source not in copies and (source.op == "call_function" or source.name in own):
+                    copies[source] = tail.placeholder(source.name)
         for node in reversed(behind):
-            if all(source in known for source in node.all_input_nodes):
-                known[node] = tail.node_copy(node, known.__getitem__)
+            if all(source in copies for source in node.all_input_nodes):
+                copies[node] = tail.node_copy(node, copies.__getitem__)
         for path, node in zip(self._paths, returned):
-            is_there = isinstance(node, fx.Node) and (node in known or node not in behind and (node.op == "call_function" or node.name in own))
+            is_there = isinstance(node, fx.Node) and (node in copies or node not in behind and (node.op == "call_function" or node.name in own))
             joined = joins(node.meta["val"], microbatch) if is_there else ()
             if len(joined) > 1:
                 notes.append(f"pipe(): {shown(path)} is None: samples may lie along several of its dimensions, {list(node.meta['val'].shape)}, as where it compares those of a microbatch")
@@ -93,9 +93,9 @@ class Outputs:
             self._read.append(reads[node] if isinstance(node, fx.Node) else set())
         results = [node for node in self._nodes if node is not None]
         for node in results:
-            if node not in known:
-                known[node] = tail.placeholder(node.name)
-        tail.output(tuple(known[node] for node in results))
+            if node not in copies:
+                copies[node] = tail.placeholder(node.name)
+        tail.output(tuple(copies[node] for node in results))
         self._behind = fx.GraphModule({}, tail)
         self._asked = [node.name for node in tail.nodes if node.op == "placeholder"]
         self.values = [name for name in self._asked if name not in own]

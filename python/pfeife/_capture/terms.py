@@ -133,8 +133,8 @@ class Terms:
             by_samples = isinstance(divisor, int) and divisor % PROBE == 0 if self._is_open else True  # by a size that is fixed
             return {"mean"} if kinds and by_samples else kinds
         kinds = self._kinds(value)
-        known = divisor not in self._of_weights and (self._is_open or self._is_sum(divisor))
-        if not known or len(kinds) > 1 or argument(node, "rounding_mode") is not None:
+        is_counted = divisor not in self._of_weights and (self._is_open or self._is_sum(divisor))
+        if not is_counted or len(kinds) > 1 or argument(node, "rounding_mode") is not None:
             return self._cannot(node, "the count of this mean is not known before the step")
         self.counts.append(Count(node, divisor, kinds == {"sum"}))
         return {"mean"}

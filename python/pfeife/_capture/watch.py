@@ -46,10 +46,10 @@ class Same:
     def __init__(self, thing: Any):
         self.thing = thing
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Same) or other.thing is self.thing:
-            return isinstance(other, Same)
-        both = (self.thing, other.thing)
+    def __eq__(self, another: object) -> bool:
+        if not isinstance(another, Same) or another.thing is self.thing:
+            return isinstance(another, Same)
+        both = (self.thing, another.thing)
         if not all(map(has_numbers, both)) or both[0].dtype is not both[1].dtype:
             return False
         return torch.equal(*(tensor.detach().cpu() for tensor in both))
@@ -261,7 +261,7 @@ class Watch:
         path = self._paths.get(key[0], "")
         return f"{path}.{key[1]}" if path else key[1]
 
-    def of(self, model: nn.Module) -> Bound:
+    def bound(self, model: nn.Module) -> Bound:
         """The attributes as they are now in a model, the one that was recorded or another of its kind."""
         modules = dict(model.named_modules(remove_duplicate=False))
         entries = []
@@ -350,6 +350,6 @@ class Form:
             yield f"{name} had {sum(before[hooks])} hooks, and has {sum(now[hooks])}"
         for what, table in named.items():
             for key in {**table, **named_now[what]}:
-                before_value, other = table.get(key), named_now[what].get(key)
-                if before_value is not other and (same or (before_value is None) != (other is None)):
-                    yield f"{what}{path}{'.' * bool(path)}{key} {'was taken away' if other is None else 'is new' if before_value is None else 'is another object'}"
+                before_value, value_now = table.get(key), named_now[what].get(key)
+                if before_value is not value_now and (same or (before_value is None) != (value_now is None)):
+                    yield f"{what}{path}{'.' * bool(path)}{key} {'was taken away' if value_now is None else 'is new' if before_value is None else 'is another object'}"
