@@ -332,7 +332,8 @@ TEST(SlicedSchedules, OffloadAndRecomputeAsIsFastestTogether) {
 
 // One layer saves 100 B, 30 of them keys and values, and reads an input of 10 B that it saves.
 // Computed again, a slice of half the sequence keeps half the input and half the keys and values,
-// 5 + 15 B, and its backward makes the other 35 B again. Half of the input may go to the host.
+// 5 + 15 B, and its backward makes the other 30 B again; its input may go to the host. No slice
+// reads the last one's keys and values.
 TEST(SlicedStageCosts, KeysAndValuesStayOnTheDevice) {
   const Nanoseconds one{1000};
   Layers layers;
@@ -349,11 +350,11 @@ TEST(SlicedStageCosts, KeysAndValuesStayOnTheDevice) {
   kind.host_link = HostLink{.bandwidth = {1e9}};  // 1 B a ns
   const Cluster cluster = uniform_cluster(2, kind, {1e12}, Nanoseconds{0});
   const Placement placement = round_robin(2, 2);
-  const auto slice = [&](const Recomputed& recomputed) {
+  const auto slice = [&](const Recomputed& recomputed, std::size_t number = 0) {
     const Partition cuts{{0}};
     return sliced_stage_costs(stage_costs(layers, cuts, placement, cluster, recomputed), 2,
                               SliceLengths::Equal, layers, cuts, placement, cluster, recomputed)
-        .slices[1]
+        .slices[number]
         .stages[1];
   };
   EXPECT_EQ(slice({}).saved, Bytes{50});
@@ -365,6 +366,11 @@ TEST(SlicedStageCosts, KeysAndValuesStayOnTheDevice) {
   EXPECT_EQ(again.offload, Nanoseconds{5});
   EXPECT_EQ(slice({.offload = {0, 1}}).offloaded, Bytes{50 - 15});
   EXPECT_EQ(slice({.blocks = {{LayerId{1}, LayerId{1}}}}).saved, Bytes{5 + 15});
+  const StageCost last = slice({.stages = {true, true}, .offload = {0, 1}}, 1);
+  EXPECT_EQ(last.saved, Bytes{5});
+  EXPECT_EQ(last.recomputed, Bytes{45});
+  EXPECT_EQ(last.offloaded, Bytes{5});
+  EXPECT_EQ(slice({.offload = {0, 1}}, 1).offloaded, Bytes{50});
 }
 
 TEST(SlicedStageCosts, ASequenceOfFewTokensHasNotMoreSlices) {

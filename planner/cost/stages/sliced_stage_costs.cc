@@ -74,15 +74,17 @@ std::vector<Keys> keys_of_stages(const Layers& layers, const Partition& partitio
   return keys;
 }
 
-/// Later slices read the keys and values of a slice: they stay on the device.
-void keep_keys(const std::vector<Keys>& keys, double length, const Recomputed& recomputed,
-               const Placement& placement, StageCosts::Slice& slice) {
+/// Later slices read the keys and values of a slice, unless it is the last: they stay on the
+/// device.
+void keep_keys(const std::vector<Keys>& keys, double length, bool last,
+               const Recomputed& recomputed, const Placement& placement, StageCosts::Slice& slice) {
   const auto part = [&](Bytes whole) {
     return Bytes{static_cast<std::int64_t>(std::ceil(static_cast<double>(whole.value) * length))};
   };
   for (std::size_t s = 0; s < keys.size(); ++s) {
     StageCost& stage = slice.stages[s];
     slice.key_gradients[s] = part(keys[s].all);
+    if (last) continue;
     stage.saved += part(keys[s].recomputed);
     stage.recomputed = std::max(Bytes{0}, stage.recomputed - part(keys[s].recomputed));
   }
@@ -92,7 +94,7 @@ void keep_keys(const std::vector<Keys>& keys, double length, const Recomputed& r
     StageCost& stage = slice.stages[s];
     if (stage.offloaded == Bytes{0}) continue;
     const auto whole = static_cast<double>(stage.offloaded.value);
-    const Bytes movable = std::max(Bytes{0}, alone[s] - slice.key_gradients[s]);
+    const Bytes movable = std::max(Bytes{0}, alone[s] - (last ? Bytes{0} : part(keys[s].all)));
     stage.offloaded =
         Bytes{std::llround(recomputed.offload[s] * static_cast<double>(movable.value))};
     const double share = static_cast<double>(stage.offloaded.value) / whole;
@@ -169,7 +171,7 @@ StageCosts sliced_stage_costs(StageCosts whole, std::size_t slices, SliceLengths
   for (std::size_t k = 0; k < slices; ++k) {
     StageCosts::Slice& slice = whole.slices[k];
     time_messages(pairs, placement, cluster, slice.pairs);
-    keep_keys(keys, ends[k] - begin, recomputed, placement, slice);
+    keep_keys(keys, ends[k] - begin, k + 1 == slices, recomputed, placement, slice);
     for (std::size_t s = 0; s < partition.stages(); ++s)
       slice.stages[s].forward += overheads[s], slice.stages[s].backward_input += overheads[s];
     begin = ends[k];
