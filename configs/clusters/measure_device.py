@@ -151,7 +151,8 @@ def listed_products(path):
 def matrices(torch, device, row, dtype):
     """Left and right factor, [groups, m, k] and [groups, k, n], in the layout that the pass has in memory."""
     groups, m, n, k = row["groups"], row["m"], row["n"], row["k"]
-    left_turned, right_turned = {"input": (False, False), "weight": (True, False)}.get(row["pass"], (False, True))
+    left_turned, right_turned = {"input": (False, False), "weight": (True, False),
+                                 "weight_sum": (True, False)}.get(row["pass"], (False, True))
 
     def matrix(rows, columns, turned):
         shape = (groups, columns, rows) if turned else (groups, rows, columns)
@@ -223,7 +224,12 @@ def product(torch, device, row):
     if row["operator"] != "product":
         return attention(torch, device, row, dtype)
     left, right = matrices(torch, device, row, dtype)
-    return lambda: torch.matmul(left, right), left.nbytes + right.nbytes
+    size = left.nbytes + right.nbytes
+    if row["pass"] == "weight_sum":
+        total = torch.zeros(left.shape[:-1] + right.shape[-1:], device=device, dtype=dtype)
+        add = total.addmm_ if left.dim() == 2 else total.baddbmm_
+        return lambda: add(left, right), size
+    return lambda: torch.matmul(left, right), size
 
 
 def steady_seconds(clock, operations, seconds):

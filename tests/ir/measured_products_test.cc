@@ -55,6 +55,14 @@ TEST(MeasuredProducts, TimesAreInterpolatedInLogsBetweenTheNearestNeighbours) {
   EXPECT_TRUE(std::isnan(time(of, product(6400, 16, 32))));
 }
 
+// Both m and n have neighbours; those of n are the nearer ones.
+TEST(MeasuredProducts, TheSideWithTheNearerNeighboursIsTaken) {
+  const MeasuredProducts of{"f",
+                            {row(product(100, 16, 32), 10), row(product(400, 16, 32), 90),
+                             row(product(200, 12, 32), 40), row(product(200, 20, 32), 40)}};
+  EXPECT_NEAR(time(of, product(200, 16, 32)), 40, 1e-9);
+}
+
 // A table of m n k / 1000 is a plane in logs, which is met wherever the corners are.
 TEST(MeasuredProducts, AllCornersOfABoxGiveWhatLiesWithin) {
   MeasuredProducts of{"f", {}};
