@@ -9,7 +9,6 @@ import datetime
 import io
 import json
 import os
-import re
 import sys
 import traceback
 from pathlib import Path
@@ -85,7 +84,7 @@ def planned(capture, family, ranks, microbatches, memory=CLUSTER["memory"], **mo
     if "slices" in more:
         more = {**more, "slices": [more["slices"]], "recompute": "none"}
     schedule = schedule_of(family, ranks, microbatches)
-    stages = 1 + max(int(stage) for row in schedule.cells for cell in row for stage in re.findall(r"(\d+)F", cell))
+    stages = 1 + max(action.stage for row in schedule._actions()[1] for cell in row for action in cell)
     model, cluster = pfeife.model(capture.archive), pfeife.uniform_cluster(ranks, **{**CLUSTER, "memory": memory})
     common = dict(devices=ranks, microbatches=microbatches, engines=["estimate"], baselines=[])
     pricer = pfeife.Pricer(model, cluster, **common, cuts_at="layers")
