@@ -380,6 +380,7 @@ def measure(
     model, batch, microbatches, loss, batch_dims: as of plan(); or a Capture. device: absent, the GPU where there is one.
     compile: each block by torch.compile, with these of its options. precision: "bf16_amp", "fp16_amp": under torch.autocast.
     repetitions: of each block, whose median counts. A plan of the layers says `measured.cuts_of(plan)`, cuts of the module.
+    Measures and keeps, too, what an action of Pipeline takes on this machine, as `measured.overhead`.
     Errors: Unexportable; ConfigError.
     """
     import torch
@@ -439,6 +440,8 @@ def plan(
     threads: absent, all cores. progress: True, or called with the share of the search that is done.
 
     A module's plan is one that Pipeline() runs: where it would refuse the fastest, the next choice is taken, and `notes` says so.
+    Its times, as those of measure()'s layers, have what Pipeline's actions take on this machine (Plan.overhead), unless the
+    request has a calibration or the cluster a stage_overhead.
 
     Other threads run meanwhile, and may plan, too; equal requests give equal plans. Ctrl-C ends the call at once.
     Errors: ConfigError for what cannot be asked for; Infeasible if nothing fits, with what would help; Unexportable of a

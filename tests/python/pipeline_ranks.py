@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import os
-import re
 import sys
 import traceback
 from pathlib import Path
@@ -78,16 +77,16 @@ def schedule_of(family, ranks, microbatches):
 def edited(plan, folder, rows, **values):
     """The plan with other rows, and other values in its plan.yaml."""
     plan.save(folder)
-    said = (folder / "plan.yaml").read_text()
+    settings = (folder / "plan.yaml").read_text()
     digest = hashlib.sha256((folder / "schedule.csv").read_bytes()).hexdigest()
-    assert digest in said
+    assert digest in settings
     text = "".join(",".join(row) + "\n" for row in rows)
     (folder / "schedule.csv").write_text(text)
-    said = said.replace(digest, hashlib.sha256(text.encode()).hexdigest())
+    settings = settings.replace(digest, hashlib.sha256(text.encode()).hexdigest())
     for key, value in values.items():
-        said = re.sub(f"^{key}: .*\n", "", said, flags=re.MULTILINE)
-        said = re.sub("^predicted:", f"{key}: {json.dumps(value)}\npredicted:", said, flags=re.MULTILINE)
-    (folder / "plan.yaml").write_text(said)
+        settings = re.sub(f"^{key}: .*\n", "", settings, flags=re.MULTILINE)
+        settings = re.sub("^predicted:", f"{key}: {json.dumps(value)}\npredicted:", settings, flags=re.MULTILINE)
+    (folder / "plan.yaml").write_text(settings)
     return pfeife.load_plan(folder)
 
 
@@ -113,7 +112,7 @@ def planned(capture, family, ranks, microbatches, memory=CLUSTER["memory"], **mo
     if "slices" in more:
         more = {**more, "slices": [more["slices"]], "recompute": "none"}
     schedule = schedule_of(family, ranks, microbatches)
-    stages = 1 + max(int(stage) for row in schedule.cells for cell in row for stage in re.findall(r"(\d+)F", cell))
+    stages = 1 + max(action.stage for row in schedule._actions()[1] for cell in row for action in cell)
     model, cluster = pfeife.model(capture.archive), pfeife.uniform_cluster(ranks, **{**CLUSTER, "memory": memory})
     common = dict(devices=ranks, microbatches=microbatches, engines=["estimate"], baselines=[])
     pricer = pfeife.Pricer(model, cluster, **common, cuts_at="layers")

@@ -733,6 +733,27 @@ def test_measured_blocks_are_layers_of_a_plan_and_cuts_of_the_module():
     assert same.capture is capture and same.cuts == measured.cuts_of(plan)
 
 
+layer = 1
+
+
+def test_an_attribute_is_no_global_of_its_name(monkeypatch):
+    from pfeife._agreement import Photographed
+
+    module = nn.Sequential(Reached())
+    capture = pfeife.capture(module, torch.randn(8, 4), microbatches=2)
+    monkeypatch.setitem(globals(), "layer", 2)
+    Photographed(capture, module).refuse_changes(True)
+
+
+class Reached(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.layer(x).mean()
+
+
 def test_what_actions_take_is_in_a_modules_plan(monkeypatch):
     """By hand: GPipe of 2 microbatches on 2 ranks, 3 forwards and 3 backwards one after the other, whose operators take nothing."""
     overhead = pytest.importorskip("pfeife._overhead")

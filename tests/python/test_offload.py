@@ -17,6 +17,7 @@ import pfeife  # noqa: E402
 import pipeline_ranks  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from pfeife import _host  # noqa: E402
+from pfeife._check import KINDS  # noqa: E402
 from pfeife._pipeline import Pipeline  # noqa: E402
 from pipeline_ranks import SEED, Context, batch_of, edited, made, plain, trained  # noqa: E402
 from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
@@ -24,20 +25,22 @@ from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 TABLE = Path(__file__).resolve().parents[1] / "data" / "offload" / "unit_cases.csv"
 
 
-def with_copies(row, stages):
-    """Of these stages, each OFFLOAD right behind its F, each RELOAD right ahead of its B or I."""
-    found = []
-    for cell in row:
-        parts = [part for part in re.findall(r"(\d+)([FBI])(\d+)", cell) if int(part[0]) in stages]
-        found += [f"{s}RELOAD{m}" for s, kind, m in parts if kind in "BI"] + [cell]
-        found += [f"{s}OFFLOAD{m}" for s, kind, m in parts if kind == "F"]
-    return found
+def with_copies(schedule, stages):
+    """[rank] cells: of these stages, each OFFLOAD right behind its F, each RELOAD right ahead of its B or I."""
+    rows = []
+    for cells, row in zip(schedule.cells, schedule._actions()[1]):
+        rows.append([])
+        for cell, actions in zip(cells, row):
+            parts = [action for action in actions if action.stage in stages]
+            rows[-1] += [f"{part.stage}RELOAD{part.microbatch}" for part in parts if part.kind in "BI"] + [cell]
+            rows[-1] += [f"{part.stage}OFFLOAD{part.microbatch}" for part in parts if part.kind == "F"]
+    return rows
 
 
 def offloading(context, folder, model, shares, rows=None, **how):
     """A plan of that family in which each stage offloads its share."""
     plan = context.plan(model, **how)
-    rows = rows or [with_copies(row, [i for i, share in enumerate(shares) if share]) for row in plan.schedule.cells]
+    rows = rows or with_copies(plan.schedule, [i for i, share in enumerate(shares) if share])
     loaded = edited(plan, folder, rows, offload=list(shares))
     assert [stage["offload"] for stage in loaded.stages] == list(shares)
     return loaded
@@ -204,8 +207,8 @@ def traced(context):
     pipe.step(*batch)
     measured = pipe.trace(*batch)
     events = measured.events
-    cells = [cell for row in pipe.plan.schedule.cells for cell in row]
-    wanted = [cell for cell in cells if re.fullmatch(r"\d+([FBIW]|OFFLOAD|RELOAD)\d+", cell)]
+    actions = [action for row in pipe.plan.schedule._actions()[1] for cell in row for action in cell]
+    wanted = [action.text for action in actions if action.kind in KINDS]
     copies = events[events.kind == "copy"]
     right = sorted(events.action) == sorted(wanted) and (copies.end > copies.start).all() and len(copies) > 0
     computing = events[events.kind == "compute"]
@@ -273,7 +276,7 @@ def plans(context, folder):
         if not callable(case):
             found[name] = offloading(context, folder / name, case[0], case[1], **case[2])
     if context.ranks == 2:
-        rows = [with_copies(row, [0, 1]) for row in context.plan("tied_gpt", family="1f1b").schedule.cells]
+        rows = with_copies(context.plan("tied_gpt", family="1f1b").schedule, [0, 1])
         found["no share"] = offloading(context, folder / "no", "tied_gpt", [0, 0.5], rows, family="1f1b")
     else:
         rows = pfeife.schedule("1f1b", ranks=4, microbatches=4).lower(offload=1, b=2).cells

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import dis
 import numbers
 import operator
 import random
@@ -160,7 +161,8 @@ class Watch:
             return
         self._functions.add(function)
         space = function.__globals__
-        for global_name in code.co_names:
+        # co_names has attributes, too.
+        for global_name in dict.fromkeys(step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"):
             helper = space.get(global_name)
             if not helps and isinstance(helper, types.FunctionType) and helper.__globals__ is space:
                 self._function("", helper, helps=True)
