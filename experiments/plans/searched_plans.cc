@@ -60,11 +60,11 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   const Problem problem = settled_problem(settled, plans.answer().recompute);
   plans.handed = handed_plans(inputs, problem, plans.answer());
   const bool compared = options.keep > 1 && !config.plan.reference;
-  StepInputs steps{.problem = problem,
-                   .options = options,
-                   .search = search,
-                   .offload = config.plan.offload,
-                   .search_placement = config.plan.search_placement};
+  PlanningInputs steps{.problem = problem,
+                       .options = options,
+                       .search = search,
+                       .offload = config.plan.offload,
+                       .search_placement = config.plan.search_placement};
   for (const auto& [name, plan] : plans.handed) steps.handed.push_back(plan);
   if (compared) steps.less_memory = config.plan.rule();
   take_steps(steps, plans.pool);

@@ -5,7 +5,6 @@ As a program, test_offload.py RANKS FOLDER: the ranks, whose findings are in FOL
 
 import contextlib
 import csv
-import re
 import sys
 from pathlib import Path
 

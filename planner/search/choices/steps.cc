@@ -10,28 +10,28 @@
 namespace pfeife {
 namespace {
 
-void add_less_memory(const StepInputs& inputs, Pool& pool) {
+void add_less_memory(const PlanningInputs& inputs, Pool& pool) {
   for (const double slower : {inputs.less_memory->as_fast, kNearlyAsFast})
     pool.add_near(leaner_orders(inputs.problem, pool.answer().all, slower, inputs.options.threads));
 }
 
 constexpr PlanningStep kSteps[] = {
     {"plans of other cases",
-     [](const StepInputs& inputs, const Pool&) { return !inputs.handed.empty(); },
-     [](const StepInputs& inputs, Pool& pool) { pool.add(inputs.handed); }},
-    {"offload", [](const StepInputs& inputs, const Pool&) { return inputs.offload; },
-     [](const StepInputs& inputs, Pool& pool) {
+     [](const PlanningInputs& inputs, const Pool&) { return !inputs.handed.empty(); },
+     [](const PlanningInputs& inputs, Pool& pool) { pool.add(inputs.handed); }},
+    {"offload", [](const PlanningInputs& inputs, const Pool&) { return inputs.offload; },
+     [](const PlanningInputs& inputs, Pool& pool) {
        add_offloading_plans(inputs.problem, inputs.options, inputs.search, pool);
      }},
     {"placements",
-     [](const StepInputs& inputs, const Pool& pool) {
+     [](const PlanningInputs& inputs, const Pool& pool) {
        return inputs.search_placement && !pool.answer().plans.empty();
      },
-     [](const StepInputs& inputs, Pool& pool) {
+     [](const PlanningInputs& inputs, Pool& pool) {
        pool.add(placed_plans(inputs.problem, pool.answer().plans, inputs.options, inputs.search));
      }},
     {"less memory",
-     [](const StepInputs& inputs, const Pool& pool) {
+     [](const PlanningInputs& inputs, const Pool& pool) {
        return inputs.less_memory && !pool.answer().plans.empty();
      },
      add_less_memory},
@@ -46,7 +46,7 @@ std::optional<Nanoseconds> best_estimate(const Pool& pool) {
 
 std::span<const PlanningStep> planning_steps() { return kSteps; }
 
-void take_steps(const StepInputs& inputs, Pool& pool) {
+void take_steps(const PlanningInputs& inputs, Pool& pool) {
   for (const PlanningStep& step : kSteps) {
     if (!step.wanted(inputs, pool)) continue;
     const std::optional<Nanoseconds> before = best_estimate(pool);

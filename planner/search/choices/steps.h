@@ -14,7 +14,7 @@
 namespace pfeife {
 
 /// What steps may use.
-struct StepInputs {
+struct PlanningInputs {
   const Problem& problem;  ///< with nothing open; its recomputation is that of the pool's plans
   const SearchOptions& options;
   const SearchFunction& search;
@@ -26,8 +26,8 @@ struct StepInputs {
 
 struct PlanningStep {
   std::string_view name;
-  bool (*wanted)(const StepInputs&, const Pool&);
-  void (*take)(const StepInputs&, Pool&);
+  bool (*wanted)(const PlanningInputs&, const Pool&);
+  void (*take)(const PlanningInputs&, Pool&);
 };
 
 /// In the order in which they are taken.
@@ -36,6 +36,6 @@ std::span<const PlanningStep> planning_steps();
 /// Takes the steps that are wanted. SearchOptions::after_step is told of each, with its seconds.
 /// After each the best plan is no slower than before (a failed check is an internal error).
 /// Errors: ConfigError of a step.
-void take_steps(const StepInputs& inputs, Pool& pool);
+void take_steps(const PlanningInputs& inputs, Pool& pool);
 
 }  // namespace pfeife
