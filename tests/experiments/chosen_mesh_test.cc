@@ -130,7 +130,7 @@ TEST_F(ChosenMesh, HidesCollectivesWhereForwardAndBackwardAreSideBySide) {
   write("experts.yaml",
         "version: 1\nmodel: " + (configs() / "architectures/qwen3_30b_a3b.yaml").string() +
             "\ncluster: " + (configs() / "clusters/h100_sxm_hosts.yaml").string() +
-            "\ntraining: {global_batch: 128, microbatch_size: 1}\n"
+            "\ntraining: {global_batch: 128, microbatch_size: 1, sequence: 16384}\n"
             "parallel: {devices: 32, tp: 1, pp: 4, dp: 8, ep: 8, zero: 1, recompute: full, "
             "stages_per_rank: [2]}\n"
             "plan: {families: [dualpipev], allocator: none}\nbaselines: []\n");

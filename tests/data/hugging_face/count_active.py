@@ -69,15 +69,15 @@ def counts(config):
     """Returns the parameters of the model and those of a token."""
     keys = {key: value for key, value in config.items() if key != "model_type"}
     built_as = {"kimi_k2": "deepseek_v3"}.get(config["model_type"], config["model_type"])
-    made = transformers.AutoConfig.for_model(built_as, **keys)
+    configuration = transformers.AutoConfig.for_model(built_as, **keys)
     with transformers.modeling_utils.torch.device("meta"):
-        model = transformers.AutoModelForCausalLM.from_config(made)
+        model = transformers.AutoModelForCausalLM.from_config(configuration)
     every = active = 0
-    experts = getattr(made, "num_local_experts", None) or getattr(made, "n_routed_experts", None) or getattr(made, "num_experts", None)
+    experts = getattr(configuration, "num_local_experts", None) or getattr(configuration, "n_routed_experts", None) or getattr(configuration, "num_experts", None)
     for name, parameter in model.named_parameters():
         count = parameter.numel()
         every += count
-        active += count * made.num_experts_per_tok // experts if ".experts." in name else count
+        active += count * configuration.num_experts_per_tok // experts if ".experts." in name else count
     return every, active
 
 
