@@ -43,6 +43,8 @@ std::string forward_text(const OperatorTraits& row) {
       return "2 x steps x samples x elements of the weights, step by step";
     case OperatorWork::Attention:
       return "2 x scores x (depth of keys + depth of values)";
+    case OperatorWork::StateSpace:
+      return "products of a scan by chunks";
     case OperatorWork::LayerNorm:
       return "bytes, one pass";
     case OperatorWork::ChannelNorm:
@@ -131,6 +133,8 @@ std::string keeps_text(Keeps keeps) {
       return "input, 4 B a row";
     case Keeps::Attention:
       return "query, key, value, mask, result, 4 B a query";
+    case Keeps::StateSpace:
+      return "input, the scan's result, 4 B a norm";
     case Keeps::Mask:
       return "mask";
     case Keeps::LogSoftmax:
