@@ -288,7 +288,7 @@ struct TightSlices {
 
 TEST(SlicedSchedules, RecomputeAsFewStagesAsMemoryAllows) {
   std::mt19937 random(13);
-  std::size_t recomputed = 0, infeasible = 0;
+  std::size_t recomputed = 0, infeasible = 0, less = 0;
   for (int instance = 0; instance < 60; ++instance) {
     TightSlices tight(random);
     Problem& problem = tight.problem;
@@ -297,6 +297,13 @@ TEST(SlicedSchedules, RecomputeAsFewStagesAsMemoryAllows) {
     const Answer answer = search(problem, {});
     ASSERT_EQ(answer.plans.empty(), !best) << instance;
     infeasible += !best;
+    if (!best) {
+      Problem keeping = with_layers(problem, problem.layers);
+      keeping.recompute = Recompute::None;
+      less += answer.infeasible->lacking() < search(keeping, {}).infeasible->lacking();
+      for (Bytes& limit : problem.memory_limit) limit += answer.infeasible->lacking();
+      EXPECT_FALSE(search(problem, {}).plans.empty()) << instance;
+    }
     if (!best) continue;
     EXPECT_EQ(answer.plans.front().estimate, *best) << instance;
     EXPECT_LE(answer.bound->time, *best);
@@ -306,6 +313,7 @@ TEST(SlicedSchedules, RecomputeAsFewStagesAsMemoryAllows) {
   }
   EXPECT_GT(recomputed, 10u);
   EXPECT_GT(infeasible, 5u);
+  EXPECT_GT(less, infeasible / 2);  // what is missing is said of stages that recompute
 }
 
 TEST(SlicedSchedules, OffloadAndRecomputeAsIsFastestTogether) {

@@ -80,7 +80,7 @@ class SlicedPlans {
       if (auto plan = fitting_with_uses(choice))
         plans.push_back(*std::move(plan));
       else
-        note_closest(lack_of(problem_, price(problem_, choice)), lack);
+        note_closest(lack_of(problem_, price(problem_, with_least_memory(choice))), lack);
     }
     if (plans.empty()) {
       note_closest(lack, closest);
@@ -103,6 +103,11 @@ class SlicedPlans {
   Recomputed all_or_nothing(const ScheduleSpec& spec) const {
     if (problem_.recompute != Recompute::Full) return {};
     return {.stages = std::vector<bool>(spec.stages(), true)};
+  }
+  Choice with_least_memory(Choice choice) const {
+    if (is_chosen(problem_.recompute))
+      choice.recomputed.stages.assign(choice.placement.stages(), true);
+    return choice;
   }
   /// The choice if it fits, else with stages that compute again what they save, and an order for
   /// that if its family builds one.
