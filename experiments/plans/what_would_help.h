@@ -16,7 +16,7 @@ using LayersOf = std::function<const Layers*(const Request&)>;
 
 /// Why no plan was found, of so many schedules: rank, bytes, and whether it is proven that there is
 /// none; if plans were to offload, what hosts lack for them. The pool's answer is Infeasible.
-std::string shortage(const Pool& pool, std::size_t schedules, bool offload = false);
+std::string shortage(const Pool& pool, std::size_t schedules, bool offload);
 
 /// Changes that were tried on `problem`, the case's, with what came of each.
 std::vector<TriedChange> what_would_help(const Request& config, const Problem& problem,

@@ -11,15 +11,22 @@
 
 namespace pfeife {
 
-/// Adds the costs of so many slices to the stage costs of a partition (with_slices), cut at whole
-/// tokens where the layers know them. Attention counts by each stage's own share; equal times are
-/// those of the whole model. Messages are timed anew, DeviceKind::stage_overhead is in every
-/// action, gradients of keys and values wait for their own slice's backward. The gradients of
-/// replicas are reduced beside the shortest slice's backward at most.
+/// Returns `whole`, the costs of whole microbatches, with StageCosts::slices set: the costs of each
+/// of `slices` pieces of the sequence.
 ///
-/// `recomputed`: as in `whole`, whose stages and blocks keep keys and values, which later slices
-/// read, until their own backward; a stage offloads its share of what it saves besides.
-/// Errors: ConfigError if the layers have no Sequence, or fewer tokens than slices.
+/// - Slices end at whole tokens where Sequence::tokens is known, else at any share. Slices of
+///   SliceLengths::EqualTime take equal times in the model as a whole, not in each stage: a stage's
+///   slices are priced by its own share of attention.
+/// - The time of each message is computed for the bytes of the slice. DeviceKind::stage_overhead is
+///   paid by every slice.
+/// - Keys and values of a slice stay until its own backward, also in stages and blocks that are
+///   recomputed, as later slices read them; those of the last slice need not. A stage offloads its
+///   share of all other saved bytes.
+/// - Of the all-reduce between replicas as much overlaps as fits beside the shortest slice's
+///   backward.
+///
+/// `recomputed` must be what `whole` was computed with. Errors: ConfigError if the layers have no
+/// Sequence, or fewer tokens than slices.
 StageCosts sliced_stage_costs(StageCosts whole, std::size_t slices, SliceLengths lengths,
                               const Layers& layers, const Partition& partition,
                               const Placement& placement, const Cluster& cluster,

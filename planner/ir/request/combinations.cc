@@ -54,8 +54,7 @@ constexpr RefusedCombination kRefused[] = {
      both<set<&Plan::recompute_except_last>, sliced>},
     {"plan.slices", "a mesh",
      "the layers of a mesh do not say what attention costs of a slice; leave slices out, or plan "
-     "an "
-     "archive",
+     "an archive",
      [](Asked request) {
        return sliced(request) && (request.mesh || request.model.format == ModelFormat::Mesh);
      }},

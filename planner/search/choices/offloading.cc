@@ -4,7 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "planner/cost/estimate/memory.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/parallel.h"
 #include "planner/search/price/price.h"
@@ -19,15 +18,6 @@ struct PlanOrLack {
   std::optional<HostLack> lack;
 };
 
-/// What the choice lacks on a host.
-std::optional<Shortage> lack_on_hosts(const Problem& problem, const Choice& choice) {
-  const Priced plan = price(problem, choice);
-  const Need need{.host = memory_of_hosts(plan.rows->lowered, plan.rows->costs, plan.placement,
-                                          problem.cluster),
-                  .host_limit = problem.cluster.host_memory};
-  return need.host_shortage();
-}
-
 PlanOrLack plan_or_lack(const Problem& problem, const Choice& choice) {
   if (const auto fits = with_stage_uses(problem, choice, {.offload = true})) {
     if (!fits->recomputed.offloads()) return {};  // the search has found it
@@ -36,7 +26,7 @@ PlanOrLack plan_or_lack(const Problem& problem, const Choice& choice) {
   if (!problem.cluster.host_memory) return {};
   const auto fits_devices = with_stage_uses(problem, choice, {.offload = true, .limited = false});
   if (!fits_devices || !fits_devices->recomputed.offloads()) return {};
-  const std::optional<Shortage> lack = lack_on_hosts(problem, *fits_devices);
+  const std::optional<Shortage> lack = host_shortage(problem, price(problem, *fits_devices));
   if (!lack) return {};
   return {.plan = {}, .lack = HostLack{*lack, name_of(*fits_devices)}};
 }

@@ -12,9 +12,11 @@
 
 namespace pfeife {
 
-/// Adds the plans that fit devices and hosts to the pool. If there are any, the pool then claims
-/// what no plan that offloads is below, nor any other; else it notes what a host lacks for the plan
-/// that fits the devices and lacks least. Errors: ConfigError where no device has a host_link.
+/// Adds plans that offload to the pool: those that fit the memory of devices and of hosts. If there
+/// is one, the pool's lower bound on the step becomes one that holds for all its plans, whether
+/// they offload or not. If there is none, the pool notes (Pool::host_lack) which plan would fit the
+/// devices with the smallest shortage of a host's memory. Errors: ConfigError where no device has a
+/// host_link.
 void add_offloading_plans(const Problem& problem, const SearchOptions& options,
                           const SearchFunction& search, Pool& pool);
 

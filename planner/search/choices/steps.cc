@@ -1,6 +1,7 @@
 #include "planner/search/choices/steps.h"
 
 #include <chrono>
+#include <string_view>
 
 #include "planner/ir/basics/error.h"
 #include "planner/search/choices/leaner_orders.h"
@@ -15,7 +16,13 @@ void add_less_memory(const PlanningInputs& inputs, Pool& pool) {
     pool.add_near(leaner_orders(inputs.problem, pool.answer().all, slower, inputs.options.threads));
 }
 
-constexpr PlanningStep kSteps[] = {
+struct Step {
+  std::string_view name;
+  bool (*wanted)(const PlanningInputs&, const Pool&);
+  void (*take)(const PlanningInputs&, Pool&);
+};
+
+constexpr Step kSteps[] = {
     {"plans of other cases",
      [](const PlanningInputs& inputs, const Pool&) { return !inputs.handed.empty(); },
      [](const PlanningInputs& inputs, Pool& pool) { pool.add(inputs.handed); }},
@@ -44,10 +51,8 @@ std::optional<Nanoseconds> best_estimate(const Pool& pool) {
 
 }  // namespace
 
-std::span<const PlanningStep> planning_steps() { return kSteps; }
-
 void take_steps(const PlanningInputs& inputs, Pool& pool) {
-  for (const PlanningStep& step : kSteps) {
+  for (const Step& step : kSteps) {
     if (!step.wanted(inputs, pool)) continue;
     const std::optional<Nanoseconds> before = best_estimate(pool);
     const auto started = std::chrono::steady_clock::now();

@@ -1,10 +1,8 @@
-// The steps of planning behind the search over cuts and schedules. Each adds to the pool what it
-// finds, and goes on from what is there. To add a way to find plans, add its row to the table.
+// The steps of planning that come after the search over cuts and schedules. Each adds plans to the
+// pool of that search. A new way to find plans is a row of the table in steps.cc.
 #pragma once
 
 #include <optional>
-#include <span>
-#include <string_view>
 #include <vector>
 
 #include "planner/ir/request/taken_plan.h"
@@ -13,29 +11,24 @@
 
 namespace pfeife {
 
-/// What steps may use.
+/// What the steps start from, and which of them are asked for.
 struct PlanningInputs {
-  const Problem& problem;  ///< with nothing open; its recomputation is that of the pool's plans
+  /// One microbatch size, layer order and device order. Its `recompute` is that of the plans in the
+  /// pool, which were all searched with one.
+  const Problem& problem;
   const SearchOptions& options;
   const SearchFunction& search;
-  std::vector<Priced> handed = {};  ///< plans of other cases, priced for `problem`
-  bool offload = false;
-  bool search_placement = false;
-  std::optional<PlanRule> less_memory = {};  ///< orders with less memory are built, by this rule
+  /// Plans of other cases of the sweep, priced for `problem`. Empty = the step is left out.
+  std::vector<Priced> handed = {};
+  bool offload = false;           ///< plan.offload: auto
+  bool search_placement = false;  ///< plan.placement: search
+  /// Set: orders that need less memory are added, within the slowdowns that the rule allows.
+  std::optional<PlanRule> less_memory = {};
 };
 
-struct PlanningStep {
-  std::string_view name;
-  bool (*wanted)(const PlanningInputs&, const Pool&);
-  void (*take)(const PlanningInputs&, Pool&);
-};
-
-/// In the order in which they are taken.
-std::span<const PlanningStep> planning_steps();
-
-/// Takes the steps that are wanted. SearchOptions::after_step is told of each, with its seconds.
-/// After each the best plan is no slower than before (a failed check is an internal error).
-/// Errors: ConfigError of a step.
+/// Runs the steps that `inputs` asks for, in the order of the table in steps.cc, and calls
+/// SearchOptions::after_step after each with its seconds. Errors: ConfigError of a step; an
+/// internal error if the best plan of the pool got slower.
 void take_steps(const PlanningInputs& inputs, Pool& pool);
 
 }  // namespace pfeife

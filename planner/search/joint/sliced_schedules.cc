@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 
+#include "planner/cost/stages/blocks.h"
 #include "planner/schedules/families.h"
 #include "planner/search/bound/work_bound.h"
 #include "planner/search/joint/exact_descent.h"
@@ -104,9 +105,12 @@ class SlicedPlans {
     if (problem_.recompute != Recompute::Full) return {};
     return {.stages = std::vector<bool>(spec.stages(), true)};
   }
+  /// The choice with all recomputed that may be.
   Choice with_least_memory(Choice choice) const {
-    if (is_chosen(problem_.recompute))
+    if (problem_.recompute == Recompute::Choose)
       choice.recomputed.stages.assign(choice.placement.stages(), true);
+    if (problem_.recompute == Recompute::Blocks)
+      choice.recomputed.blocks = cut_blocks(problem_.blocks, choice.partition);
     return choice;
   }
   /// The choice if it fits, else with stages that compute again what they save, and an order for

@@ -2,7 +2,6 @@
 
 #include "planner/cost/allocator/played_ranks.h"
 #include "planner/cost/estimate/memory.h"
-#include "planner/ir/result/need.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {
@@ -63,20 +62,19 @@ Priced price(const Problem& problem, Choice choice) {
   return price(problem, std::move(choice), fit);
 }
 
-/// Hosts are too small for what the plan offloads.
-static bool lacks_on_hosts(const Problem& problem, const Priced& plan) {
-  if (!plan.recomputed.offloads()) return false;
+std::optional<Shortage> host_shortage(const Problem& problem, const Priced& plan) {
+  if (!plan.recomputed.offloads()) return std::nullopt;
   const Need need{.host = memory_of_hosts(plan.rows->lowered, plan.rows->costs, plan.placement,
                                           problem.cluster),
                   .host_limit = problem.cluster.host_memory};
-  return need.host_shortage().has_value();
+  return need.host_shortage();
 }
 
 std::optional<Priced> fitting(const Problem& problem, Choice choice) {
   choice.receives = Receives::AsReady;
   bool fit = false;
   Priced plan = price(problem, std::move(choice), fit);
-  if (!fit || lacks_on_hosts(problem, plan)) return std::nullopt;
+  if (!fit || host_shortage(problem, plan)) return std::nullopt;
   return plan;
 }
 

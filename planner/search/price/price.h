@@ -2,6 +2,7 @@
 #pragma once
 
 #include "planner/cost/estimate/evaluate.h"
+#include "planner/ir/result/need.h"
 #include "planner/search/problem.h"
 
 namespace pfeife {
@@ -17,6 +18,9 @@ std::vector<Bytes> must_fit(const Problem& problem, const Choice& choice, const 
 
 /// The same of a plan.
 std::vector<Bytes> must_fit(const Problem& problem, const Priced& plan);
+
+/// The host that lacks most for what a plan of price() offloads; nothing if all have enough.
+std::optional<Shortage> host_shortage(const Problem& problem, const Priced& plan);
 
 /// The price of the choice if it fits the problem's devices and hosts.
 std::optional<Priced> fitting(const Problem& problem, Choice choice);

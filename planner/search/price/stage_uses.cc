@@ -27,14 +27,14 @@ struct Again {
 /// The first blocks of every stage, so large a share of them; at least one.
 std::vector<std::vector<LayerRange>> first_blocks(const std::vector<LayerRange>& blocks,
                                                   const Partition& partition, double share) {
-  std::vector<std::vector<LayerRange>> of_stage(partition.stages());
+  std::vector<std::vector<LayerRange>> first(partition.stages());
   for (const LayerRange& block : cut_blocks(blocks, partition)) {
     const auto cut = std::ranges::lower_bound(partition.cuts, block.first.value);
-    of_stage[static_cast<std::size_t>(cut - partition.cuts.begin())].push_back(block);
+    first[static_cast<std::size_t>(cut - partition.cuts.begin())].push_back(block);
   }
-  for (std::vector<LayerRange>& of : of_stage)
-    of.resize(static_cast<std::size_t>(std::ceil(share * static_cast<double>(of.size()))));
-  return of_stage;
+  for (std::vector<LayerRange>& stage : first)
+    stage.resize(static_cast<std::size_t>(std::ceil(share * static_cast<double>(stage.size()))));
+  return first;
 }
 
 /// What the problem allows, first what takes least time.
@@ -55,7 +55,7 @@ std::vector<Again> ways_to_recompute(const Problem& problem, const Choice& choic
       auto blocks = first_blocks(problem.blocks, choice.partition, share);
       if (blocks == ways.back().blocks) continue;
       std::vector<LayerRange> all;
-      for (const auto& of : blocks) all.insert(all.end(), of.begin(), of.end());
+      for (const auto& stage : blocks) all.insert(all.end(), stage.begin(), stage.end());
       ways.push_back({.costs = collected(recomputed_layers(problem.layers, choice.partition, all)),
                       .blocks = std::move(blocks)});
     }
@@ -86,16 +86,16 @@ std::vector<StageUse> uses_of(const Problem& problem, const Placement& placement
 
 /// The ways that each stage goes, put together.
 StageCosts put_together(const std::vector<Again>& ways, const std::vector<StageUse>& uses) {
-  const auto of = [&](StageId stage) -> const StageCosts& {
+  const auto costs_of = [&](StageId stage) -> const StageCosts& {
     return ways[uses[stage.index()].again].costs;
   };
   StageCosts costs = ways.front().costs;
-  for (std::size_t s = 0; s < uses.size(); ++s) costs.stages[s] = of(StageId{s}).stages[s];
+  for (std::size_t s = 0; s < uses.size(); ++s) costs.stages[s] = costs_of(StageId{s}).stages[s];
   for (std::size_t v = 0; v < costs.values.size(); ++v) {
     StageValue& value = costs.values[v];
-    value.saved_by_sender = of(value.from).values[v].saved_by_sender;
+    value.saved_by_sender = costs_of(value.from).values[v].saved_by_sender;
     for (std::size_t i = 0; i < value.to.size(); ++i)
-      value.saved_by_receiver[i] = of(value.to[i]).values[v].saved_by_receiver[i];
+      value.saved_by_receiver[i] = costs_of(value.to[i]).values[v].saved_by_receiver[i];
   }
   return costs;
 }
@@ -157,26 +157,26 @@ class StageUses {
 
  private:
   std::vector<StageUse> uses_in(const Alternatives& chosen) const {
-    std::vector<StageUse> of;
-    for (std::size_t s = 0; s < chosen.size(); ++s) of.push_back(uses_[s][chosen[s]]);
-    return of;
+    std::vector<StageUse> uses;
+    for (std::size_t s = 0; s < chosen.size(); ++s) uses.push_back(uses_[s][chosen[s]]);
+    return uses;
   }
   Recomputed recomputed(const Alternatives& chosen) const {
-    Recomputed of{.except_last = problem_.recompute_except_last};
+    Recomputed found{.except_last = problem_.recompute_except_last};
     const std::vector<StageUse> all = uses_in(chosen);
     for (std::size_t s = 0; s < all.size(); ++s) {
       const Again& way = ways_[all[s].again];
-      of.stages.push_back(way.stage);
-      of.offload.push_back(all[s].offload);
-      of.blocks.insert(of.blocks.end(), way.blocks[s].begin(), way.blocks[s].end());
+      found.stages.push_back(way.stage);
+      found.offload.push_back(all[s].offload);
+      found.blocks.insert(found.blocks.end(), way.blocks[s].begin(), way.blocks[s].end());
     }
-    if (!of.any()) of.except_last = false;
-    return of;
+    if (!found.any()) found.except_last = false;
+    return found;
   }
   StageCosts costs_of(const Alternatives& chosen) const {
-    Recomputed of = recomputed(chosen);
-    of.blocks.clear();  // are in the costs put together
-    StageCosts costs = with_recomputation(put_together(ways_, uses_in(chosen)), of,
+    Recomputed found = recomputed(chosen);
+    found.blocks.clear();  // are in the costs put together
+    StageCosts costs = with_recomputation(put_together(ways_, uses_in(chosen)), found,
                                           choice_.placement, problem_.cluster);
     costs.norm = norm_;
     if (choice_.spec.slices == 1) return costs;

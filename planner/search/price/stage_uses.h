@@ -1,5 +1,5 @@
-// What each stage of given cuts and rows does with what it saves: keep it, compute some or all of
-// it again, send some of what is then kept to the host.
+// Chooses, stage by stage, what becomes of saved values between forward and backward: they are
+// kept, recomputed, or offloaded to the host. Cuts and order of actions are given.
 #pragma once
 
 #include <optional>
@@ -8,16 +8,20 @@
 
 namespace pfeife {
 
-/// Whether stages may send what they save to their host, and whether hosts have limited memory.
+/// What is asked of the hosts.
 struct HostUse {
-  bool offload = false;
-  bool limited = true;
+  bool offload = false;  ///< stages may offload
+  bool limited = true;   ///< hosts keep to Cluster::host_memory; false: any amount is allowed
 };
 
-/// The choice with the use of every stage by which it is fastest within the problem's memory
-/// (fastest_fitting), of those that Problem::recompute and `host` allow: of its blocks a stage
-/// computes the first quarter, half, three quarters or all again, of what it keeps it offloads
-/// nothing, half or all. Whole microbatches or slices. nullopt if none was found that fits.
+/// Returns `choice` with Choice::recomputed set so that the plan fits the problem's memory and is
+/// as fast as fastest_fitting() finds: the fastest where combinations are few, else by a local
+/// search. nullopt if no combination that was tried fits. For schedules of whole microbatches and
+/// of slices.
+///
+/// A stage recomputes what Problem::recompute allows: nothing, the whole stage, or the first 25,
+/// 50, 75 or 100 % of its blocks. Of the bytes that it then keeps it offloads 0, 50 or 100 % where
+/// `host` allows it and its device has a host_link.
 std::optional<Choice> with_stage_uses(const Problem& problem, const Choice& choice,
                                       const HostUse& host);
 
