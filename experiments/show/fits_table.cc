@@ -93,10 +93,10 @@ FitRow fit_of_answer(const std::string& cluster, const MeshQuestion& question,
 
 FitRow fit_of_mesh(const std::string& cluster, const MeshQuestion& question, const Network& network,
                    std::size_t threads) try {
-  if (question.devices > network.devices_per_host && network.nic.value == 0)
+  if (question.devices > network.reach())
     return {.cluster = cluster,
             .devices = question.devices,
-            .lack = "a host has " + std::to_string(network.devices_per_host) +
+            .lack = "a host has " + std::to_string(network.reach()) +
                     ", and no link joins hosts (between_hosts)"};
   return fit_of_answer(cluster, question,
                        find_mesh(question, network, {.threads = threads, .progress = {}}), network);

@@ -51,7 +51,7 @@ FitsAnswer fits_of_meshes(const FitsQuestion& asked, std::size_t threads,
   for (std::size_t c = 0; c < asked.clusters.size(); ++c) {
     const Network network = load_hosts(asked.clusters[c]);
     std::vector<std::int64_t> devices = asked.devices;
-    if (devices.empty()) devices = {network.devices_per_host};
+    if (devices.empty()) devices = {network.inner().devices};
     for (const std::int64_t count : devices) {
       question.devices = count;
       answer.rows.push_back(

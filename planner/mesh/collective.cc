@@ -79,39 +79,61 @@ double local_ring(CollectiveKind kind, double bytes, std::int64_t ranks, const N
     return part_of_all_reduce(kind) * *reduce;
   const double steps = 2 * static_cast<double>(ranks - 1);
   return part_of_all_reduce(kind) *
-         (seconds(network.port_latency) +
-          steps * (kHop + bytes / static_cast<double>(ranks) / network.port.value));
+         (seconds(network.inner().latency) +
+          steps * (kHop + bytes / static_cast<double>(ranks) / network.inner().bandwidth.value));
 }
 
-/// Among hosts, each rank of the group with its NIC: an all-reduce of bytes over all of them.
-double between_hosts(double bytes, const GroupShape& group, const Network& network) {
-  const auto hosts = static_cast<double>(group.hosts());
-  const double ring = 2 * (hosts - 1), tree = 2 * std::ceil(std::log2(hosts));
-  const double rate = network.nic.value * static_cast<double>(group.per_host);
-  return std::min(ring, tree) * seconds(network.nic_latency) +
-         2 * (hosts - 1) / hosts * bytes / rate;
+/// Of the group, what one domain of the level inside of `level` has.
+std::int64_t inside(const GroupShape& group, std::size_t level) { return group.within[level - 1]; }
+/// Whether ranks of the group have to cross `level`.
+bool crosses(const GroupShape& group, std::size_t level) {
+  return group.within[level] > inside(group, level);
+}
+/// Parts of the group that the level inside of `level` joins no further.
+double parts(const GroupShape& group, std::size_t level) {
+  return static_cast<double>(group.ranks() / inside(group, level));
+}
+
+/// An all-reduce of bytes over `level`, by all ranks that a domain inside of it has at once: the
+/// steps of this level, and all bytes that leave such a domain.
+double beyond(double bytes, const GroupShape& group, std::size_t level, const Network& network) {
+  const NetworkLevel& joined = network.levels[level];
+  const auto domains = static_cast<double>(group.within[level] / inside(group, level));
+  const double ring = 2 * (domains - 1), tree = 2 * std::ceil(std::log2(domains));
+  const double rate = joined.bandwidth.value * static_cast<double>(inside(group, level));
+  const double all = parts(group, level);
+  return std::min(ring, tree) * seconds(joined.latency) + 2 * (all - 1) / all * bytes / rate;
 }
 
 /// All-reduces, gathers and scatters.
 double over_levels(CollectiveKind kind, double bytes, const GroupShape& group,
                    const Network& network) {
-  const double local = local_ring(kind, bytes, group.per_host, network);
-  if (group.hosts() == 1) return local;
+  double time = local_ring(kind, bytes, group.within.front(), network);
+  if (group.level() == 0) return time;
   // What a message of no size takes is what does not overlap.
-  const double base = local_ring(kind, 0, group.per_host, network);
-  return std::max(local, base + part_of_all_reduce(kind) * between_hosts(bytes, group, network));
+  double base = local_ring(kind, 0, group.within.front(), network);
+  for (std::size_t level = 1; level < group.within.size(); ++level) {
+    if (!crosses(group, level)) continue;
+    const double part = part_of_all_reduce(kind);
+    time = std::max(time, base + part * beyond(bytes, group, level, network));
+    base += part * beyond(0, group, level, network);
+  }
+  return time;
 }
 
 /// Each rank sends every other one its part at once.
 double all_to_all(double bytes, const GroupShape& group, const Network& network) {
-  if (group.hosts() == 1)
-    if (const auto measured = by_tables(CollectiveKind::AllToAll, bytes, group.ranks, network))
+  if (group.level() == 0)
+    if (const auto measured = by_tables(CollectiveKind::AllToAll, bytes, group.ranks(), network))
       return *measured;
-  const auto ranks = static_cast<double>(group.ranks), near = static_cast<double>(group.per_host);
-  const double local = (near - 1) / ranks * bytes / network.port.value,
-               far = (ranks - near) / ranks * bytes / std::max(network.nic.value, 1.0);
-  return seconds(group.hosts() > 1 ? network.nic_latency : network.port_latency) +
-         (group.hosts() > 1 ? std::max(local, far) : local);
+  const auto ranks = static_cast<double>(group.ranks()),
+             near = static_cast<double>(group.within.front());
+  double time = (near - 1) / ranks * bytes / network.inner().bandwidth.value;
+  for (std::size_t level = 1; level < group.within.size(); ++level)
+    if (crosses(group, level))
+      time = std::max(time, (ranks - static_cast<double>(inside(group, level))) / ranks * bytes /
+                                std::max(network.levels[level].bandwidth.value, 1.0));
+  return seconds(network.levels[group.level()].latency) + time;
 }
 
 /// Groups, each of as many experts, among which are those of one token, on average: all are equally
@@ -128,43 +150,50 @@ double groups_met(const ExpertRouting& routing, std::int64_t groups) {
 
 }  // namespace
 
-GroupShape group_shape(const Mesh& mesh, const std::vector<Axis>& axes,
-                       std::int64_t devices_per_host) {
-  if (hosts_align(mesh, devices_per_host)) {
-    GroupShape all;
-    for (const Axis axis : axes) {
-      const std::int64_t near = devices_per_host / mesh.stride(axis);
-      all.ranks *= mesh.size(axis);
-      all.per_host *= std::clamp<std::int64_t>(near, 1, mesh.size(axis));
-    }
-    return all;
+namespace {
+
+/// Of each group along `axes`, the ranks in one domain of so many devices.
+std::int64_t ranks_within(const Mesh& mesh, const std::vector<Axis>& axes, std::int64_t devices) {
+  if (hosts_align(mesh, devices)) {
+    std::int64_t ranks = 1;
+    for (const Axis axis : axes)
+      ranks *= std::clamp<std::int64_t>(devices / mesh.stride(axis), 1, mesh.size(axis));
+    return ranks;
   }
-  std::optional<GroupShape> shape;
+  std::optional<std::int64_t> ranks;
   for (std::int64_t d = 0; d < mesh.devices(); ++d) {
     const std::vector<DeviceId> group = group_of(mesh, DeviceId{d}, axes);
     if (group.front() != DeviceId{d}) continue;  // once a group
-    std::map<std::int64_t, std::int64_t> per_host;
-    for (const DeviceId member : group) ++per_host[member.value / devices_per_host];
-    for (const auto& [host, count] : per_host) {
-      const GroupShape here{static_cast<std::int64_t>(group.size()), count};
-      if (!shape) shape = here;
-      if (*shape == here) continue;
+    std::map<std::int64_t, std::int64_t> by_domain;
+    for (const DeviceId member : group) ++by_domain[member.value / devices];
+    for (const auto& [domain, count] : by_domain) {
+      if (!ranks) ranks = count;
+      if (*ranks == count) continue;
       std::string names;
       for (const Axis axis : axes) names += (names.empty() ? "" : " x ") + to_string(axis);
       throw ConfigError(
-          {},
-          stream_all("the groups of ", names, " do not lie alike on hosts of ", devices_per_host,
-                     " devices: one has ", shape->per_host, " of its devices in a host, that of ",
-                     "device ", d, " has ", count, "; choose sizes or an order of axes where ",
-                     "each group lies within a host or takes equal parts of several"));
+          {}, stream_all("the groups of ", names, " do not lie alike on hosts of ", devices,
+                         " devices: one has ", *ranks, " of its devices in a host, that of ",
+                         "device ", d, " has ", count, "; choose sizes or an order of axes where ",
+                         "each group lies within a host or takes equal parts of several"));
     }
   }
-  return *shape;
+  return *ranks;
+}
+
+}  // namespace
+
+GroupShape group_shape(const Mesh& mesh, const std::vector<Axis>& axes,
+                       const std::vector<std::int64_t>& domains) {
+  GroupShape shape{.within = {}};
+  for (const std::int64_t devices : domains)
+    shape.within.push_back(ranks_within(mesh, axes, devices));
+  return shape;
 }
 
 Nanoseconds collective_time(CollectiveKind kind, Bytes bytes, const GroupShape& group,
                             const Network& network) {
-  if (group.ranks == 1) return Nanoseconds{0};
+  if (group.ranks() == 1) return Nanoseconds{0};
   const auto size = static_cast<double>(bytes.value);
   return nanoseconds_from_seconds(kind == CollectiveKind::AllToAll
                                       ? all_to_all(size, group, network)
@@ -173,15 +202,23 @@ Nanoseconds collective_time(CollectiveKind kind, Bytes bytes, const GroupShape& 
 
 Nanoseconds expert_exchange_time(Bytes copies, const ExpertRouting& routing,
                                  const GroupShape& group, const Network& network) {
-  if (group.ranks == 1) return Nanoseconds{0};
-  const auto hosts = static_cast<double>(group.hosts()), near = static_cast<double>(group.per_host);
+  if (group.ranks() == 1) return Nanoseconds{0};
   const double tokens = static_cast<double>(copies.value) / static_cast<double>(routing.top_k);
-  const double over_ports = tokens * groups_met(routing, group.ranks) * (near - 1) / near,
-               over_nics = tokens * groups_met(routing, group.hosts()) * (hosts - 1) / hosts;
-  double time = over_ports / network.port.value;
-  if (hosts > 1) time = std::max(time, over_nics / std::max(network.nic.value, 1.0));
-  return nanoseconds_from_seconds(time) + network.port_latency +
-         (hosts > 1 ? network.nic_latency : Nanoseconds{0});
+  // Bytes that reach so many parts of the group, each of which is as likely the token's own.
+  const auto sent = [&](std::int64_t ranks, double parts) {
+    return tokens * groups_met(routing, ranks) * (parts - 1) / parts;
+  };
+  double time = sent(group.ranks(), static_cast<double>(group.within.front())) /
+                network.inner().bandwidth.value;
+  Nanoseconds latency = network.inner().latency;
+  for (std::size_t level = 1; level < group.within.size(); ++level) {
+    if (!crosses(group, level)) continue;
+    const double domains = parts(group, level);
+    time = std::max(time, sent(static_cast<std::int64_t>(domains), domains) /
+                              std::max(network.levels[level].bandwidth.value, 1.0));
+    latency += network.levels[level].latency;
+  }
+  return nanoseconds_from_seconds(time) + latency;
 }
 
 }  // namespace pfeife

@@ -27,12 +27,12 @@ constexpr std::int64_t kGradient = 4;  // bytes an element
 constexpr double kMegatronTraffic = 16;
 
 GroupShape shape_of(const std::string& axis, const Mesh& mesh, const Network& network) {
-  const std::int64_t in_host = used_of_domain(mesh, network);
-  if (axis == "tp") return group_shape(mesh, {Axis::Tensor}, in_host);
-  if (axis == "cp") return group_shape(mesh, {Axis::Context}, in_host);
+  const std::vector<std::int64_t> domains = used_domains(mesh, network);
+  if (axis == "tp") return group_shape(mesh, {Axis::Tensor}, domains);
+  if (axis == "cp") return group_shape(mesh, {Axis::Context}, domains);
   Mesh part = mesh;  // neighbours along dp
   part.size(Axis::Data) = mesh.experts;
-  return group_shape(part, {Axis::Data}, in_host);
+  return group_shape(part, {Axis::Data}, domains);
 }
 
 LayerCollectives collective_times(const Graph& graph, const Node& node, const GroupShape& group,
@@ -119,15 +119,15 @@ void keep_parts(Profile& profile, const Graph& graph) {
 struct Kind {
   GroupShape group;
   double per_byte = 0;  ///< seconds of a gradient's byte
-  double share = 0;     ///< of its devices' NICs, or ports if it is in one host, while it reduces
+  double share = 0;     ///< of its devices' links of the level that joins it, while it reduces
 };
-/// Bytes that a device of a group sends for a byte that is reduced, over its NIC, or its port if
-/// the group is within a host; as seconds of that link.
+/// Bytes that a device of a group sends over the level that joins the group for a byte that is
+/// reduced; as seconds of that link.
 double wire_per_byte(const GroupShape& group, const Network& network) {
-  const bool far = group.hosts() > 1;
-  const auto members = static_cast<double>(far ? group.hosts() : group.per_host);
-  const double rate =
-      far ? network.nic.value * static_cast<double>(group.per_host) : network.port.value;
+  const std::size_t level = group.level();
+  const std::int64_t inside = level == 0 ? 1 : group.within[level - 1];
+  const auto members = static_cast<double>(group.ranks() / inside);
+  const double rate = network.levels[level].bandwidth.value * static_cast<double>(inside);
   return 2 * (members - 1) / members / rate;
 }
 Kind kind_of(bool experts, const MeshLayers& pieces, const MeshRun& run, const Network& network) {
@@ -168,7 +168,7 @@ class StateDivision {
   Parts of(const LayerParameter& parameter, bool experts, bool cast) const {
     const Kind& kind = kinds_[experts ? 1 : 0];
     const std::int64_t count = parameter.bytes.value / element_size(run_.type).value;
-    const std::int64_t replicas = kind.group.ranks;
+    const std::int64_t replicas = kind.group.ranks();
     const auto divided = [&](std::int64_t bytes, bool yes) {
       return Bytes{yes ? (bytes + replicas - 1) / replicas : bytes};
     };
@@ -354,11 +354,12 @@ Training training_of(const MeshRun& run) {  // the graph itself has the types of
 
 GroupShape gradient_group(const MeshRun& run, bool of_experts, const Network& network) {
   const GroupShape all =
-      group_shape(run.mesh, {Axis::Context, Axis::Data}, used_of_domain(run.mesh, network));
+      group_shape(run.mesh, {Axis::Context, Axis::Data}, used_domains(run.mesh, network));
   if (!of_experts || run.mesh.experts == 1) return all;
-  // Every ep-th of them.
-  const std::int64_t ranks = all.ranks / run.mesh.experts;
-  return {ranks, std::max<std::int64_t>(1, all.per_host / run.mesh.experts)};
+  GroupShape every{.within = {}};  // ep-th of them
+  for (const std::int64_t ranks : all.within)
+    every.within.push_back(std::max<std::int64_t>(1, ranks / run.mesh.experts));
+  return every;
 }
 
 MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {

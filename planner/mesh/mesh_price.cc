@@ -174,38 +174,44 @@ Cluster pipeline_cluster(const MeshRun& run, const Network& hosts) {
   Cluster cluster{
       .name = network.name, .kinds = {mesh_device(run, network)}, .notes = network.notes};
   cluster.kind_of_device.assign(ranks, 0);
-  const std::int64_t in_domain = used_of_domain(mesh, network);
-  const std::int64_t in_host = in_domain / mesh.stride(Axis::Pipeline);
-  if (in_host > 1 && in_host < mesh.size(Axis::Pipeline))
-    cluster.devices_per_node = static_cast<std::size_t>(in_host);
+  const std::vector<std::int64_t> domains = used_domains(mesh, network);
+  cluster.devices_per_node = ranks_in_domain(mesh, domains.front());
+  if (cluster.devices_per_node == 1 || cluster.devices_per_node == ranks)
+    cluster.devices_per_node = 0;
   cluster.paths.resize(ranks * ranks);
-  // [4 * rank + 2 * nic + into] Out of a rank and into it, by its port and by its NIC, where
-  // messages go there.
-  std::vector<std::optional<std::size_t>> numbers(4 * ranks);
-  const auto link_of = [&](bool near, std::size_t rank, bool into) {
-    std::optional<std::size_t>& number = numbers[4 * rank + (near ? 0 : 2) + (into ? 1 : 0)];
+  // [(level * ranks + rank) * 2 + into] Out of a rank and into it, where messages go there.
+  std::vector<std::optional<std::size_t>> numbers(2 * network.levels.size() * ranks);
+  const auto number_of = [&](std::size_t level, std::size_t rank,
+                             bool into) -> std::optional<std::size_t>& {
+    return numbers[(level * ranks + rank) * 2 + (into ? 1 : 0)];
+  };
+  const auto link_of = [&](std::size_t level, std::size_t rank, bool into) {
+    std::optional<std::size_t>& number = number_of(level, rank, into);
     if (number) return *number;
     number = cluster.links.size();
-    cluster.links.push_back({std::string(near ? "port" : "nic") + "[" + std::to_string(rank) +
-                                 (into ? "].down" : "].up"),
-                             near ? network.port : network.nic});
+    cluster.links.push_back(
+        {level_link(level) + "[" + std::to_string(rank) + (into ? "].down" : "].up"),
+         network.levels[level].bandwidth});
     return *number;
   };
   for (std::size_t a = 0; a < ranks; ++a)
     for (std::size_t b = 0; b < ranks; ++b) {
       if (a == b) continue;
-      const bool near = same_host(mesh, static_cast<std::int64_t>(std::min(a, b)),
-                                  static_cast<std::int64_t>(std::max(a, b)), in_domain);
+      std::size_t level = 0;
+      while (level + 1 < domains.size() &&
+             !same_host(mesh, static_cast<std::int64_t>(std::min(a, b)),
+                        static_cast<std::int64_t>(std::max(a, b)), domains[level]))
+        ++level;
       Path& path = cluster.paths[a * ranks + b];
-      path.links = {link_of(near, a, false), link_of(near, b, true)};
-      path.latency = near ? network.port_latency : network.nic_latency;
-      path.bandwidth.points = {{Bytes{1}, near ? network.port : network.nic}};
+      path.links = {link_of(level, a, false), link_of(level, b, true)};
+      path.latency = network.levels[level].latency;
+      path.bandwidth.points = {{Bytes{1}, network.levels[level].bandwidth}};
     }
-  const bool far = gradient_group(run, false, network).hosts() > 1;
+  const std::size_t reduced_over = gradient_group(run, false, network).level();
   std::vector<std::vector<std::size_t>> rings(ranks);
   for (std::size_t r = 0; r < ranks; ++r)
-    for (const auto into : {std::size_t{0}, std::size_t{1}})
-      if (const auto link = numbers[4 * r + (far ? 2 : 0) + into]) rings[r].push_back(*link);
+    for (const bool into : {false, true})
+      if (const auto link = number_of(reduced_over, r, into)) rings[r].push_back(*link);
   cluster.rings = std::move(rings);
   return cluster;
 }

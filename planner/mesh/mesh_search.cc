@@ -75,13 +75,13 @@ class Candidates {
     run.mesh.experts = ep_.front();
     run.stages_per_rank = 1;
     if (refused(run)) return;
-    const std::int64_t in_host = used_of_domain(run.mesh, network_);
-    if (!hosts_align(run.mesh, in_host)) {
+    for (const std::int64_t devices : used_domains(run.mesh, network_)) {
+      if (hosts_align(run.mesh, devices)) continue;
       if (!nearest_)
         nearest_ = ConfigError(
             {}, stream_all("the mesh ", to_string(run.mesh), " does not lie alike on hosts of ",
-                           in_host, " devices; choose sizes, inner axes first, whose ",
-                           "products divide ", in_host, " or are its multiples"));
+                           devices, " devices; choose sizes, inner axes first, whose ",
+                           "products divide ", devices, " or are its multiples"));
       return;
     }
     for (const std::int64_t ep : ep_) {
@@ -150,16 +150,18 @@ class Candidates {
 };
 
 /// What decides rank_layers().
-using LayersKey = std::pair<std::array<std::int64_t, 8>, std::vector<Module>>;
+using LayersKey = std::pair<std::vector<std::int64_t>, std::vector<Module>>;
 LayersKey layers_key(const MeshRun& run, const Network& network) {
-  const std::int64_t in_host = used_of_domain(run.mesh, network);
-  const auto group = [&](std::vector<Axis> axes) { return group_shape(run.mesh, axes, in_host); };
+  const std::vector<std::int64_t> domains = used_domains(run.mesh, network);
   Mesh experts = run.mesh;
   experts.size(Axis::Data) = run.mesh.experts;
-  return {{run.mesh.size(Axis::Tensor), run.mesh.size(Axis::Context), run.mesh.experts,
-           run.microbatch_size, run.sequence_parallel, group({Axis::Tensor}).per_host,
-           group({Axis::Context}).per_host, group_shape(experts, {Axis::Data}, in_host).per_host},
-          run.modules};
+  std::vector<std::int64_t> key = {run.mesh.size(Axis::Tensor), run.mesh.size(Axis::Context),
+                                   run.mesh.experts, run.microbatch_size, run.sequence_parallel};
+  for (const GroupShape& group : {group_shape(run.mesh, {Axis::Tensor}, domains),
+                                  group_shape(run.mesh, {Axis::Context}, domains),
+                                  group_shape(experts, {Axis::Data}, domains)})
+    key.insert(key.end(), group.within.begin(), group.within.end());
+  return {std::move(key), run.modules};
 }
 
 /// Whether layer `l` is the attention of a transformer layer.

@@ -39,7 +39,10 @@ class RandomCluster {
       if (link < file.links.size() && file.links[link].shape != LinkEntry::Shape::Pair)
         file.rings = {link};
     if (!file.rings && up_to(3) == 0) file.rings.emplace();
-    if (up_to(1) == 1) file.between_hosts = {rate(), time()};
+    const auto hosts = static_cast<std::int64_t>(devices_);
+    if (up_to(1) == 1) file.domains.push_back({2 * hosts});
+    if (up_to(1) == 1) file.domains.push_back({6 * hosts, rate(), time()});
+    if (up_to(1) == 1) file.between_hosts = {0, rate(), time()};
     for (auto* tables :
          {&file.all_reduce, &file.all_gather, &file.reduce_scatter, &file.all_to_all})
       for (std::int64_t ranks = 2; ranks <= static_cast<std::int64_t>(devices_); ranks *= 2)

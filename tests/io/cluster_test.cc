@@ -325,6 +325,23 @@ TEST(ClusterErrors, AreSaidAtThePlace) {
                  "bandwidth: 1 GB/s}]\ndevices_per_node: 1"));
 }
 
+TEST(ClusterErrors, DomainsAreWholeOnesOfTheLevelInsideAndHaveARate) {
+  const std::string port =
+      "links: [{name: p, per: device, bandwidth: 1 GB/s}]\nroutes: [{over: p, latency: 1 us}]\n";
+  const auto error = [&](const std::string& domains) {
+    return link_error(4, port + "domains: [" + domains + "]");
+  };
+  EXPECT_EQ(error("{devices: 72}, {devices: 144, bandwidth: 1 GB/s, latency: 1 us}"), "");
+  EXPECT_MESSAGE(error("{devices: 70}"));
+  EXPECT_MESSAGE(error("{devices: 4}"));
+  EXPECT_MESSAGE(error("{devices: 72}, {devices: 100, bandwidth: 1 GB/s, latency: 1 us}"));
+  EXPECT_MESSAGE(error("{devices: 72}, {devices: 144}"));
+  EXPECT_MESSAGE(error("{devices: 72, bandwidth: 1 GB/s}"));
+  EXPECT_MESSAGE(
+      error("{devices: 8, bandwidth: 1 GB/s, latency: 1 us}, "
+            "{devices: 16, bandwidth: 2 GB/s, latency: 1 us}"));
+}
+
 // The port joins all four devices, so nothing is left for the network card.
 TEST(ClusterErrors, ARouteThatIsNeverTakenIsOne) {
   const std::string nodes = "devices_per_node: 2\n";

@@ -38,9 +38,10 @@ Network random_network(Network network, std::mt19937& random) {
   const auto within = [&](double least, double most) {
     return std::uniform_real_distribution<>(least, most)(random);
   };
-  network.port = {within(1e8, 1e12)}, network.nic = {within(1e8, 1e11)};
-  network.port_latency = Nanoseconds{random() % 100'000};
-  network.nic_latency = Nanoseconds{random() % 100'000};
+  for (NetworkLevel& level : network.levels) {
+    level.bandwidth = {within(1e8, &level == &network.levels.front() ? 1e12 : 1e11)};
+    level.latency = Nanoseconds{random() % 100'000};
+  }
   network.device.compute_factor = within(0.5, 3);
   network.device.memory_bandwidth = {within(1e11, 1e13)};
   for (auto& [precision, peak] : network.device.peak) peak = {within(1e12, 1e15)};
@@ -61,8 +62,15 @@ TEST(Fold, TheFilesOfAMeshReadAsTheValuesThatWereWritten) {
                                                        {1, 1, 1, 4},
                                                        {1, 1, 4, 8},
                                                        {8, 1, 4, 2}})
-    for (const Axis outermost : {Axis::Pipeline, Axis::Data}) {
-      const Network network = random_network(shipped, random);
+    for (const auto& [outermost, pods] : {std::pair{Axis::Pipeline, false},
+                                          {Axis::Data, false},
+                                          {Axis::Pipeline, true},
+                                          {Axis::Data, true}}) {
+      Network joined = shipped;
+      if (pods) joined.levels.insert(joined.levels.begin() + 1, {16});
+      Network network = random_network(joined, random);
+      if (pods && network.levels[1].bandwidth < network.levels[2].bandwidth)
+        std::swap(network.levels[1].bandwidth, network.levels[2].bandwidth);
       MeshRun run = pp2_tp2_dp4();
       run.architecture = read_architecture(architecture);
       run.architecture.sequence = 1024;
@@ -218,7 +226,7 @@ TEST(Fold, OnePipelineTakesAsLongAsAllOfThemOnAllDevicesEstimatedAndSimulated) {
   std::size_t reduce_beside = 0, of_all = 0, meet = 0;
   for (const auto& [sizes, order, per_host] : cases) {
     Network network = read_network(hosts);
-    network.devices_per_host = per_host;
+    network.devices_per_host = network.levels.front().devices = per_host;
     const Cluster cluster = sixteen(hosts, per_host);
     MeshRun run = pp2_tp2_dp4();
     run.mesh.sizes = sizes, run.mesh.order = order;

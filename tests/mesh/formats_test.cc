@@ -91,14 +91,15 @@ TEST_F(FormatsOfMeshes, AreRefusedWhereTheDeviceHasNone) {
 // Racks of 72 take 64 each of a mesh in powers of two: 256 devices are four racks, and expert
 // parallelism over 64 stays in one.
 TEST_F(FormatsOfMeshes, RacksGiveAsManyDevicesAsLieAlike) {
-  EXPECT_EQ(network.devices_per_host, 72);
+  EXPECT_EQ(network.devices_per_host, 4);
+  EXPECT_EQ(network.inner().devices, 72);
   run.mesh.sizes = {1, 1, 4, 64};
-  EXPECT_EQ(used_of_domain(run.mesh, network), 64);
-  EXPECT_EQ(gradient_group(run, false, network).hosts(), 1);
+  EXPECT_EQ(used_domains(run.mesh, network).front(), 64);
+  EXPECT_EQ(gradient_group(run, false, network), (GroupShape{{64, 64}}));
   run.mesh.sizes = {1, 1, 1, 256};
-  EXPECT_EQ(gradient_group(run, false, network).hosts(), 4);
+  EXPECT_EQ(gradient_group(run, false, network), (GroupShape{{64, 256}}));
   run.mesh.sizes = {1, 1, 1, 72};
-  EXPECT_EQ(used_of_domain(run.mesh, network), 72);
+  EXPECT_EQ(used_domains(run.mesh, network).front(), 72);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ TEST(InputGradients, AreReducedBesideWeightGradients) {
     for (const double port : {230e9, 10e9}) {
       Network network = read_network(kConfigs / "clusters/a100_sxm4_80gb_hosts.yaml");
       network.all_reduce.clear(), network.reduce_scatter.clear(), network.all_gather.clear();
-      network.port = {port};
+      network.levels.front().bandwidth = {port};
       MeshRun run = tensor_parallel(sequence_parallel);
       const MeshLayers exposed = rank_layers(run, network);
       run.overlap_input_gradients = true;
@@ -39,7 +39,7 @@ TEST(InputGradients, AreReducedBesideWeightGradients) {
       const Bytes whole{std::int64_t{2048} * 4 * 6144 * 2};
       const Nanoseconds reduced = collective_time(
           sequence_parallel ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce, whole,
-          {8, 8}, network);
+          {{8}}, network);
       const Nanoseconds weights = exposed.layers.layers[before].times.front().backward_weight;
       EXPECT_EQ(backward(exposed, before) - backward(hidden, before), std::min(reduced, weights));
       EXPECT_EQ(

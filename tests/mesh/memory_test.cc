@@ -18,8 +18,7 @@ std::int64_t kept(bool selective_and_sequence_parallel) {
   run.sequence_parallel = selective_and_sequence_parallel;
   if (run.sequence_parallel) run.recomputation = Recompute::Attention;
   Network network;
-  network.devices_per_host = 8;
-  network.port = {1e11};
+  network.devices_per_host = 8, network.levels = {{8, {1e11}}};
   network.device.memory_bandwidth = {1e12};
   network.device.peak["fp16"] = {1e14}, network.device.peak["fp32"] = {1e13};
   const MeshLayers made = mesh_layers(run, network);

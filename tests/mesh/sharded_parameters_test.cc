@@ -22,8 +22,7 @@ MeshRun eight_replicas(int zero) {
 
 Network hosts_of_eight(double port) {
   Network network;
-  network.devices_per_host = 8;
-  network.port = {port};
+  network.devices_per_host = 8, network.levels = {{8, {port}}};
   network.device.memory = Bytes{std::int64_t{1} << 40};
   network.device.memory_bandwidth = {1e12};
   network.device.peak["fp16"] = {1e14}, network.device.peak["fp32"] = {1e13};
@@ -61,7 +60,7 @@ TEST(ZeRO3, WhatCommunicationTakesLongerThanItsNeighboursComputeIsExposed) {
                      divided = mesh_layers(eight_replicas(3), network);
     const Bytes bytes = layer_bytes(whole, "layers.3.");
     ASSERT_GT(bytes.value, 2 * 12 * 1024 * 1024);
-    const GroupShape group{8, 8};
+    const GroupShape group{{8}};
     const auto gather = collective_time(CollectiveKind::AllGather, bytes, group, network),
                scatter = collective_time(CollectiveKind::ReduceScatter, bytes, group, network);
     const Passes compute = passes(whole, 3), with = passes(divided, 3);

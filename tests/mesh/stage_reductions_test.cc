@@ -30,7 +30,7 @@ MeshRun stages(std::int64_t pp, std::int64_t dp, std::int64_t stages_per_rank) {
 struct Both {
   Both(MeshRun run, double wire) {
     Network network = read_network(kConfigs / "clusters/h100_sxm_hosts.yaml");
-    network.nic = {wire};
+    network.levels[1].bandwidth = {wire};
     behind = price_mesh(run, network);
     run.overlap_reductions = true;
     made = mesh_layers(run, network);
@@ -122,7 +122,7 @@ TEST(Reductions, NeedOfTheirLinkWhatARingSends) {
       for (const LayerParameter& parameter : made.layers.parameters)
         if (parameter.users == std::vector{LayerId{l}}) bytes += parameter.exchanged.value;
       const double sent = (far ? 1.5 : 1.75) * static_cast<double>(bytes),
-                   rate = far ? network.nic.value : network.port.value;
+                   rate = network.levels[far ? 1 : 0].bandwidth.value;
       const LayerReduction& of = made.layers.reductions[l];
       EXPECT_NEAR(seconds(of.wire), sent / rate, 20e-9);
       EXPECT_LE(of.wire, of.time);

@@ -98,9 +98,40 @@ Kind<std::vector<std::size_t>> ring_links_of(const ClusterFile& file) {
   return list_of(word(names));
 }
 
-FieldList<BetweenHosts> between_fields() {
-  return {field("bandwidth", &BetweenHosts::bandwidth, bandwidth(), "").always().needed(),
-          field("latency", &BetweenHosts::latency, duration(), "").always().needed()};
+FieldList<NetworkLevel> between_fields() {
+  return {field("bandwidth", &NetworkLevel::bandwidth, bandwidth(), "").always().needed(),
+          field("latency", &NetworkLevel::latency, duration(), "").always().needed()};
+}
+
+FieldList<NetworkLevel> domain_fields(const ClusterFile&) {
+  return {field("devices", &NetworkLevel::devices, whole<std::int64_t>(1, 1 << 30), "")
+              .always()
+              .needed(),
+          field("bandwidth", &NetworkLevel::bandwidth, bandwidth(), ""),
+          field("latency", &NetworkLevel::latency, duration(), "")};
+}
+
+NetworkLevel read_domain(const YamlNode& node, const ClusterFile& file) {
+  const NetworkLevel level = read_entry(node, domain_fields(file));
+  const bool first = file.domains.empty(), own = level.bandwidth.value > 0;
+  const std::int64_t inside =
+      first ? static_cast<std::int64_t>(file.device_count()) : file.domains.back().devices;
+  if (inside == 0 || level.devices % inside != 0 || level.devices == inside)
+    node.at("devices").fail(stream_all(
+        "a domain has several whole ", first ? "hosts" : "domains of the level before", ", and ",
+        level.devices, " devices are not twice ", inside, " or another multiple of it"));
+  if (!own && !first)
+    node.fail(
+        "only the first domain is joined as the devices of a host are; add `bandwidth` and "
+        "`latency`");
+  if (own && !node.find("latency")) node.fail("a domain with a bandwidth needs its `latency`");
+  if (own && !first && file.domains.back().bandwidth.value > 0 &&
+      level.bandwidth > file.domains.back().bandwidth)
+    node.at("bandwidth")
+        .fail(
+            "what leaves a domain passes the level before, which is slower; give the lower of the "
+            "two");
+  return level;
 }
 
 using Times = std::vector<std::pair<Bytes, Nanoseconds>>;
@@ -205,20 +236,12 @@ const FieldList<ClusterFile>& cluster_fields() {
             "of a mesh, whose hosts are this file's devices each: a device's share of the way out, "
             "`{bandwidth: 25 GB/s, latency: 20 us}`")
           .by_default("none"),
-      Field<Of>{"domain", "a multiple of the devices",
-                "of a mesh: so many devices, of several hosts, are joined as those of a host are "
-                "(72 in an NVL72), and `between_hosts` joins domains",
-                [](const YamlNode& node, Of& file) {
-                  file.domain = node.as_int(1, 1 << 20);
-                  const auto host = static_cast<std::int64_t>(file.device_count());
-                  if (host == 0 || *file.domain % host != 0)
-                    node.fail(stream_all("a domain has whole hosts, and ", *file.domain,
-                                         " devices are no multiple of the file's ", host));
-                },
-                [](const Of& file) {
-                  return file.domain ? yaml_scalar(std::to_string(*file.domain)) : YamlValue{};
-                }}
-          .by_default("a host"),
+      entries_of("domains", &Of::domains, domain_fields, read_domain, "a list",
+                 "of a mesh: what joins hosts, the innermost first. `[{devices: 72}]`: as many "
+                 "devices are joined as those of a host are (NVL72); `[{devices: 256, bandwidth: "
+                 "45 GB/s, latency: 20 us}]`: by a level of its own. `between_hosts` joins the "
+                 "last of them")
+          .by_default("none"),
       tables_of("all_reduce", &Of::all_reduce,
                 "of a mesh: measured times within a host, "
                 "`[{ranks: 2, times: [[1 MiB, 45 us], ...]}, {ranks: 8, ...}]`")

@@ -52,13 +52,6 @@ struct RouteEntry {
   friend bool operator==(const RouteEntry&, const RouteEntry&) = default;
 };
 
-/// How equal hosts are joined.
-struct BetweenHosts {
-  BytesPerSecond bandwidth;  ///< a device's share of its host's way out
-  Nanoseconds latency{0};
-  friend bool operator==(const BetweenHosts&, const BetweenHosts&) = default;
-};
-
 struct ClusterFile {
   std::string name;
   std::vector<std::string> notes;
@@ -69,8 +62,8 @@ struct ClusterFile {
   std::vector<LinkEntry> links;
   std::vector<RouteEntry> routes;
   std::optional<std::vector<std::size_t>> rings;  ///< indices into `links`
-  std::optional<std::int64_t> domain;             ///< devices
-  std::optional<BetweenHosts> between_hosts;
+  std::vector<NetworkLevel> domains;              ///< beyond the devices; see read_network()
+  std::optional<NetworkLevel> between_hosts;      ///< of any number of devices
   std::vector<CollectiveTable> all_reduce, all_gather, reduce_scatter, all_to_all;
 
   std::size_t device_count() const;

@@ -28,40 +28,39 @@ std::filesystem::path named_file(const YamlNode& root, const std::string& key,
   return file;
 }
 
-/// Whether what replicas reduce goes from host to host.
-bool reduces_between_hosts(const Mesh& mesh, std::int64_t devices_per_host) {
+/// Whether replicas reduce over the borders of domains of so many devices.
+bool reduces_beyond(const Mesh& mesh, std::int64_t devices) {
   return std::ranges::any_of(std::array{Axis::Context, Axis::Data}, [&](Axis axis) {
-    return mesh.size(axis) > std::max<std::int64_t>(1, devices_per_host / mesh.stride(axis));
+    return mesh.size(axis) > std::max<std::int64_t>(1, devices / mesh.stride(axis));
   });
 }
 
-/// The ranks of one pipeline: those of a host by its port, the others each by its NIC.
+/// The ranks of one pipeline, each pair by links of the innermost level that joins it.
 ClusterFile pipeline_file(const MeshRun& run, const Network& hosts) {
   const Network network = message_network(run, hosts);
-  const std::int64_t pp = run.mesh.size(Axis::Pipeline);
-  const std::int64_t in_domain = used_of_domain(run.mesh, network);
-  const auto ranks = static_cast<std::size_t>(pp);
-  const auto in_host = static_cast<std::size_t>(
-      std::clamp<std::int64_t>(in_domain / run.mesh.stride(Axis::Pipeline), 1, pp));
+  const std::vector<std::int64_t> domains = used_domains(run.mesh, network);
+  const auto ranks = static_cast<std::size_t>(run.mesh.size(Axis::Pipeline));
   ClusterFile file{.name = network.name,
                    .notes = network.notes,
                    .kinds = {mesh_device(run, network)},
                    .devices = {{0, ranks}}};
-  const bool far = reduces_between_hosts(run.mesh, in_domain);
-  const auto add = [&](LinkEntry link, Nanoseconds latency, bool in_rings) {
-    const std::size_t number = file.links.size();
-    file.links.push_back(std::move(link));
-    file.routes.push_back({{number}, latency});
-    if (in_rings) file.rings->push_back(number);
-  };
   file.rings.emplace();
-  if (in_host > 1) {
-    LinkEntry port = device_link("port", network.port, ranks);
-    for (std::size_t r = 0; r < ranks; ++r) port.groups[r] = r / in_host;
-    if (in_host < ranks) file.devices_per_node = in_host;
-    add(std::move(port), network.port_latency, !far);
+  std::size_t joined = 1;  // ranks that inner levels join
+  bool beyond = true;      // they do not reach all replicas
+  for (std::size_t level = 0; level < domains.size(); ++level) {
+    const std::size_t in_domain = ranks_in_domain(run.mesh, domains[level]);
+    const bool reduces = beyond && !reduces_beyond(run.mesh, domains[level]);
+    if (level == 0 && in_domain > 1 && in_domain < ranks) file.devices_per_node = in_domain;
+    if (in_domain > joined) {
+      LinkEntry link = device_link(level_link(level), network.levels[level].bandwidth, ranks);
+      if (level + 1 < domains.size())
+        for (std::size_t r = 0; r < ranks; ++r) link.groups[r] = r / in_domain;
+      if (reduces) file.rings->push_back(file.links.size());
+      file.routes.push_back({{file.links.size()}, network.levels[level].latency});
+      file.links.push_back(std::move(link));
+    }
+    joined = in_domain, beyond = beyond && !reduces;
   }
-  if (in_host < ranks) add(device_link("nic", network.nic, ranks), network.nic_latency, far);
   return file;
 }
 

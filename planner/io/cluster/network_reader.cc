@@ -6,6 +6,7 @@
 #include "planner/io/cluster/cluster_links.h"
 #include "planner/io/files/yaml_document.h"
 #include "planner/ir/basics/error.h"
+#include "planner/ir/machine/mesh_run.h"
 
 namespace pfeife {
 namespace {
@@ -24,8 +25,8 @@ void add_port(const YamlNode& root, const Cluster& host, Network& network) {
           " are not as 0 and 1; describe a host with one switch, or plan one pipeline on these "
           "links with a config without `parallel`"));
     }
-  network.port = first.bandwidth.points.back().rate;
-  network.port_latency = first.latency;
+  network.levels.front().bandwidth = first.bandwidth.points.back().rate;
+  network.levels.front().latency = first.latency;
 }
 
 }  // namespace
@@ -37,6 +38,7 @@ Network read_network(const std::filesystem::path& file, const Replaced& replaced
   const Cluster host = resolved(written, root);
   Network network{.name = host.name,
                   .devices_per_host = static_cast<std::int64_t>(host.devices()),
+                  .levels = {{static_cast<std::int64_t>(host.devices())}},
                   .all_reduce = written.all_reduce,
                   .all_gather = written.all_gather,
                   .reduce_scatter = written.reduce_scatter,
@@ -49,32 +51,35 @@ Network read_network(const std::filesystem::path& file, const Replaced& replaced
         "pipeline on all of them with a config without `parallel`");
   network.device = host.kinds[host.kind_of_device.front()];
   add_port(root, host, network);
-  if (written.domain && *written.domain > network.devices_per_host) {
-    network.host_of_domain = network.devices_per_host;
-    network.devices_per_host = *written.domain;
-  }
-  if (const auto& between = written.between_hosts)
-    network.nic = between->bandwidth, network.nic_latency = between->latency;
+  for (const NetworkLevel& domain : written.domains)
+    if (domain.bandwidth.value == 0)  // joined as the devices of a host are
+      network.levels.front().devices = domain.devices;
+    else
+      network.levels.push_back(domain);
+  if (written.between_hosts) network.levels.push_back(*written.between_hosts);
   return network;
 }
 
 std::string network_text(const Network& network) {
-  const bool several = network.host_of_domain > 0;
-  const std::int64_t host = several ? network.host_of_domain : network.devices_per_host;
+  const NetworkLevel& inner = network.inner();
   ClusterFile file{.name = network.name,
                    .notes = network.notes,
                    .kinds = {network.device},
-                   .devices = {{0, static_cast<std::size_t>(host)}},
+                   .devices = {{0, static_cast<std::size_t>(network.devices_per_host)}},
                    .all_reduce = network.all_reduce,
                    .all_gather = network.all_gather,
                    .reduce_scatter = network.reduce_scatter,
                    .all_to_all = network.all_to_all};
   if (network.devices_per_host > 1) {
-    file.links.push_back(device_link("port", network.port, file.device_count()));
-    file.routes.push_back({{0}, network.port_latency});
+    file.links.push_back(device_link(level_link(0), inner.bandwidth, file.device_count()));
+    file.routes.push_back({{0}, inner.latency});
   }
-  if (several) file.domain = network.devices_per_host;
-  if (network.nic.value > 0) file.between_hosts = {network.nic, network.nic_latency};
+  if (inner.devices > network.devices_per_host) file.domains.push_back({inner.devices});
+  for (std::size_t level = 1; level < network.levels.size(); ++level)
+    if (network.levels[level].devices > 0)
+      file.domains.push_back(network.levels[level]);
+    else
+      file.between_hosts = network.levels[level];
   return cluster_text(file);
 }
 

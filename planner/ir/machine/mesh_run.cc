@@ -215,21 +215,43 @@ std::string precision_of(const MeshRun& run) {
   return run.type == DType::BFloat16 ? "bf16" : "fp16";
 }
 
-std::int64_t used_of_domain(const Mesh& mesh, const Network& network) {
-  const std::int64_t all = network.devices_per_host, host = network.host_of_domain;
-  for (std::int64_t used = all; host > 0 && used > 0; used -= host)
-    if (hosts_align(mesh, used)) return used;
-  return all;
+std::vector<std::int64_t> used_domains(const Mesh& mesh, const Network& network) {
+  std::vector<std::int64_t> used;
+  std::int64_t part = network.devices_per_host, used_of_part = part;
+  for (const NetworkLevel& level : network.levels) {
+    if (level.devices == 0) {
+      used.push_back(mesh.devices());
+      break;
+    }
+    const std::int64_t parts = level.devices / part;
+    std::int64_t taken = parts;
+    while (taken > 0 && !hosts_align(mesh, taken * used_of_part)) --taken;
+    used.push_back((taken > 0 ? taken : parts) * used_of_part);
+    part = level.devices, used_of_part = used.back();
+  }
+  return used;
+}
+
+std::size_t ranks_in_domain(const Mesh& mesh, std::int64_t devices) {
+  return static_cast<std::size_t>(std::clamp<std::int64_t>(devices / mesh.stride(Axis::Pipeline), 1,
+                                                           mesh.size(Axis::Pipeline)));
+}
+
+std::string level_link(std::size_t level) {
+  return level == 0 ? "port" : level == 1 ? "nic" : "level" + std::to_string(level);
 }
 
 Network message_network(const MeshRun& run, Network network) {
   const std::int64_t tp = run.mesh.size(Axis::Tensor);
-  const bool near = tp * run.mesh.stride(Axis::Tensor) <= network.devices_per_host;
-  if (!run.scatter_gather || run.sequence_parallel || tp == 1 || !near || network.nic.value == 0)
-    return network;
+  const NetworkLevel inner = network.inner();
+  const bool near = tp * run.mesh.stride(Axis::Tensor) <= inner.devices;
+  if (!run.scatter_gather || run.sequence_parallel || tp == 1 || !near) return network;
   const auto parts = static_cast<double>(tp);
-  network.nic = {parts / (1 / network.nic.value + (parts - 1) / network.port.value)};
-  network.nic_latency += network.port_latency;
+  for (std::size_t level = 1; level < network.levels.size(); ++level) {
+    NetworkLevel& outer = network.levels[level];
+    outer.bandwidth = {parts / (1 / outer.bandwidth.value + (parts - 1) / inner.bandwidth.value)};
+    outer.latency += inner.latency;
+  }
   return network;
 }
 

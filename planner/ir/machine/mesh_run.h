@@ -117,10 +117,14 @@ DeviceKind mesh_device(const MeshRun& run, const Network& network);
 /// "bf16", "fp16", or the format.
 std::string precision_of(const MeshRun& run);
 
-/// Devices of `mesh` in each domain of `network`: all of a domain's; of one of several hosts, the
-/// most, in whole hosts, with which the mesh lies alike in every domain. The rest of a domain is
-/// then left to others.
-std::int64_t used_of_domain(const Mesh& mesh, const Network& network);
+/// [level] Devices of `mesh` in each domain of `network`: all of a domain's; where a domain is made
+/// of several hosts or inner domains, the most of it, in whole ones, with which the mesh lies alike
+/// in every domain. The rest of a domain is then left to others.
+std::vector<std::int64_t> used_domains(const Mesh& mesh, const Network& network);
+/// Neighbouring ranks of a pipeline that are in one domain of so many devices of the mesh.
+std::size_t ranks_in_domain(const Mesh& mesh, std::int64_t devices);
+/// What the links of a rank of a pipeline are called that reach over `level`: port, nic, level2.
+std::string level_link(std::size_t level);
 
 /// What messages between the ranks of a pipeline have of `network`: with scatter_gather the wires
 /// of tp devices of a host, and the gathering in their rate and latency.

@@ -228,8 +228,8 @@ void check_selection(const Request& request) {
 void check_hosts(const Request& request) {
   const MeshQuestion& question = request.mesh->question;
   const Network& network = request.mesh->network;
-  const std::int64_t in_host = network.devices_per_host;
-  if (question.devices <= in_host || network.nic.value > 0) return;
+  const std::int64_t joined = network.reach();
+  if (question.devices <= joined) return;
   const auto divides = [&](Axis axis) {
     const auto& sizes = axis == Axis::Tensor     ? question.tp
                         : axis == Axis::Context  ? question.cp
@@ -240,13 +240,13 @@ void check_hosts(const Request& request) {
   const auto& order = question.run.mesh.order;
   const auto outer = std::find_if(order.rbegin(), order.rend(), divides);
   refuse("parallel.devices",
-         std::to_string(question.devices) + " devices are more than the " +
-             std::to_string(in_host) + " of a host, and no link joins hosts, which " +
+         std::to_string(question.devices) + " devices are more than the " + std::to_string(joined) +
+             " of a host, and no link joins hosts, which " +
              to_string(outer == order.rend() ? order.back() : *outer) +
              ", the outermost axis, reaches over; add a line such as `between_hosts: {bandwidth: "
              "25 GB/s, latency: 20 us}` to \"" +
              file_name(request, "cluster", request.cluster) + "\", or ask for at most " +
-             std::to_string(in_host));
+             std::to_string(joined));
 }
 
 void check_mesh(const Request& request) {
