@@ -44,6 +44,7 @@
 #include "planner/ir/result/answer.h"
 #include "planner/ir/result/case_record.h"
 #include "planner/ir/result/contestant.h"
+#include "planner/ir/result/not_executed.h"
 #include "planner/ir/result/priced.h"
 #include "planner/ir/result/step_norm.h"
 #include "planner/ir/schedule/graph_split.h"

@@ -375,6 +375,11 @@ std::string violations(const Planned& planned, std::size_t contestant, const std
   return tool::violations_text(schedule, requirements_of(schedule, graph, plan.training.mode),
                                semantics_of("none", /*blocking=*/true));
 }
+/// Why a program or an option does not execute the plan (planner/ir/result/not_executed.h).
+std::string not_executed_because(const Planned& planned, std::size_t contestant,
+                                 const std::string& where) {
+  return why_not_executed(where, {planned.contestants.at(contestant).plan});
+}
 std::vector<double> slice_ends(const Planned& planned, std::size_t contestant) {
   return stages_of(planned, contestant).slice_ends;
 }
@@ -458,6 +463,7 @@ void bind_planned(nb::module_& m) {
       .def("blocks", &blocks, "contestant"_a)
       .def("slice_ends", &slice_ends, "contestant"_a)
       .def("violations", &violations, "contestant"_a, "rows"_a)
+      .def("not_executed", &not_executed_because, "contestant"_a, "where"_a)
       .def(
           "simulate",
           [](const Planned& p, std::size_t contestant) { return simulate(p, contestant); },

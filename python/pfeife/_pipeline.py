@@ -230,15 +230,10 @@ class Pipeline:
             self._executor.scale = self._scaler.scale
 
     def _refuse_options(self) -> None:
-        """What the plan is, and the options of this Pipeline cannot be beside."""
-        if self._shard is not None and any(action.kind == "OFFLOAD" for row in self._assembly.rows for action in row):
-            raise ConfigError(
-                "FSDP2 lets go of whole weights behind each forward, which autograd has saved for the backward: plans that offload "
-                "run without shard; use replicas, or offload nothing"
-            )
-        beside = {"compile": bool(self._compile), "shard": self._shard is not None}
-        if self.program.slices and (wrong := [what for what, there in beside.items() if there]):
-            raise ConfigError(f"slices of the sequence run without {', '.join(wrong)}: leave that out, or plan 1f1b")
+        """Raises ConfigError where an option of this Pipeline does not execute what the plan has."""
+        for option, given in {"compile": bool(self._compile), "shard": self._shard is not None}.items():
+            if given:
+                self.plan.must_execute(f"Pipeline({option}=)")
 
     def _place(self, name: str, tensor: torch.Tensor) -> None:
         """The same object, on this rank's device; of `meta`, NaN until load_state_dict() fills it."""
@@ -251,11 +246,6 @@ class Pipeline:
             tensor.data = tensor.data.to(self.device)
 
     def _sharded(self) -> None:
-        if any(action.kind == "I" for action in self.row):
-            raise ConfigError(
-                "FSDP2 gathers weights and sums gradients in hooks of whole backwards, which I and W are not: plan for families "
-                "without them (1f1b, interleaved_1f1b, looped, gpipe), or use replicas"
-            )
         state = [self.program.state(nodes) for nodes in self.program.nodes]
         for name in self.names:
             if isinstance(self.program.tensor(name), nn.Parameter) and sum(name in names for names in state) > 1:
@@ -383,8 +373,7 @@ class Pipeline:
         """
         if getattr(self.capture, "outputs", None) is None:
             raise ConfigError("the graph has no outputs but the loss: pfeife.plan(model, batch, ...) of the module keeps them")
-        if self.program.slices:
-            raise ConfigError("a plan with slices of the sequence gives the loss alone: pipe.evaluate(**batch)")
+        self.plan.must_execute("pipe(**batch)")
         given = self._given(lambda: self.capture.some_leaves(*args, **kwargs), trains=False)
         self._executor.returned = {}
         try:
@@ -403,11 +392,7 @@ class Pipeline:
         return trace(self, args, kwargs)
 
     def _must_train(self, what: str) -> None:
-        if not self.trains:
-            raise ConfigError(
-                f"{what} trains, and the plan is forward only: its rows have F alone (training.mode: forward). pipe(**batch) and "
-                "pipe.evaluate(**batch) run it; to train, plan without mode=\"forward\""
-            )
+        self.plan.must_execute("Pipeline.step", what)
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:

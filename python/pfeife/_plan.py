@@ -197,6 +197,16 @@ class Plan:
         nothing is. It needs the plan of an archive or a module."""
         return self._core.violations(self._number, (schedule or self.schedule).text())
 
+    def must_execute(self, where: str, called: str = "") -> None:
+        """Raises ConfigError if `where` does not execute the plan, by the table of configs/reference/combinations.md.
+
+        Args:
+            where: A name of the table's first column, "Pipeline(shard=)".
+            called: What the message names in its place.
+        """
+        if why := self._core.not_executed(self._number, where):
+            raise _core.ConfigError(f"{called or where}: {why}")
+
     @property
     def recomputed_blocks(self) -> list[list[str]]:
         """[block] Names of the nodes that are computed again in backward, of stages that are not as a whole."""

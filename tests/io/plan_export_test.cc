@@ -6,7 +6,9 @@
 
 #include "planner/ir/basics/error.h"
 #include "planner/ir/request/framework.h"
+#include "planner/ir/result/not_executed.h"
 #include "tests/support/golden_message.h"
+#include "tests/support/message_of.h"
 
 namespace pfeife {
 namespace {
@@ -130,6 +132,34 @@ TEST(PlanExport, ModelsWithoutOneListOfBlocksAreRefused) {
   for (Layer& layer : layers.layers) layer.module_path = "";
   EXPECT_MESSAGE(said("megatron", layers));
   EXPECT_MESSAGE(said("megatorn", layers));
+}
+
+// A plain 1F1B plan runs everywhere. What a plan has besides is refused where the table says so,
+// and by every export but that for torch.
+TEST(NotExecuted, EachRowSeesWhatItSpeaksOf) {
+  const Plan plain = plan_of({4}, 2);
+  Plan forward = plain, sliced = plain, offloading = plain, split = plain;
+  forward.training.mode = Mode::Forward;
+  sliced.schedule.rows[0] = {pfeife::forward(StageId{0}, MicrobatchId{0, 2})};
+  offloading.recomputed.offload = {0.5, 0};
+  split.schedule.rows[1] = {Action{Op::BackwardInput, StageId{1}, MicrobatchId{0}}};
+  const std::map<std::string, PlanToExecute> having = {
+      {"forward only", {forward}},
+      {"slices", {sliced}},
+      {"offload", {offloading}},
+      {"backward split into I and W", {split}},
+      {"fp8, nvfp4 and other formats of linear layers", {plain, Format::Fp8}}};
+  for (const NotExecuted& row : not_executed()) {
+    EXPECT_FALSE(row.has({plain})) << row.what;
+    for (const auto& [what, planned] : having)
+      EXPECT_EQ(row.has(planned), what == row.what) << row.where << " " << what;
+  }
+  for (const std::string& name : export_names())
+    for (const Plan& refused : {forward, sliced, offloading})
+      if (name == "torch")
+        EXPECT_NO_THROW(exported(name, refused));
+      else
+        EXPECT_MESSAGE(message_of([&] { exported(name, refused); }));
 }
 
 TEST(PlanExport, EveryFrameworkHasAWriter) {

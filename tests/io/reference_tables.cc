@@ -9,6 +9,7 @@
 #include "planner/io/model/architecture_reader.h"
 #include "planner/io/plan/plan_files.h"
 #include "planner/ir/request/combinations.h"
+#include "planner/ir/result/not_executed.h"
 
 namespace pfeife {
 namespace {
@@ -39,6 +40,13 @@ std::string combinations_table() {
   return text;
 }
 
+std::string not_executed_table() {
+  std::string text = "| where | a plan with | why, and what to do |\n|---|---|---|\n";
+  for (const NotExecuted& row : not_executed())
+    text += std::string("| ") + row.where + " | " + row.what + " | " + row.reason + " |\n";
+  return text;
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> reference_tables() {
@@ -66,6 +74,7 @@ std::vector<std::pair<std::string, std::string>> reference_tables() {
   std::vector<std::pair<std::string, std::string>> texts;
   for (const auto& [name, rows] : tables) texts.emplace_back(name, table_text(rows));
   texts.emplace_back("combinations", combinations_table());
+  texts.emplace_back("not_executed", not_executed_table());
   return texts;
 }
 

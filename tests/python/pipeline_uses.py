@@ -812,7 +812,7 @@ def forward_only(context):
                 getattr(pipe, what)(x=x, y=y)
                 found[f"{what} {name}"] = 1.0
             except pfeife.ConfigError as error:
-                found[f"{what} {name}"] = 0.0 if f"{what}() trains, and the plan is forward only" in str(error) else str(error)
+                found[f"{what} {name}"] = 0.0 if f"{what}(): the plan has forward only" in str(error) else str(error)
     return found
 
 

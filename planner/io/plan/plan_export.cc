@@ -2,6 +2,7 @@
 
 #include "planner/io/plan/plan_writers.h"
 #include "planner/ir/basics/error.h"
+#include "planner/ir/result/not_executed.h"
 
 namespace pfeife {
 namespace {
@@ -24,26 +25,12 @@ std::vector<std::string> export_names() {
 }
 
 Exported export_plan(const std::string& name, const PlanToExport& planned) {
-  const bool trains = planned.plan.training.mode == Mode::Train;
   for (const PlanWriter& writer : kWriters) {
     if (writer.name != name) continue;
-    const bool torch = name == "torch";  // says in its file what it cannot
-    if (!trains && !torch)
-      throw ConfigError({}, "the plan runs forward only (training.mode), and " + name +
-                                " takes plans of training steps; use torch");
-    if (const std::size_t slices = slice_count(planned.plan.schedule); slices > 1 && !torch)
-      throw ConfigError({}, "the plan cuts each microbatch into " + std::to_string(slices) +
-                                " slices, and none of the formats can say so; export a plan of "
-                                "whole microbatches (without plan.slices)");
-    if (planned.plan.recomputed.offloads() && !torch)
-      throw ConfigError({},
-                        "the plan offloads what stages save to the host (offload), and none of "
-                        "the formats can say so; export a plan that offloads nothing");
-    if (planned.run.format != Format::Wide)
-      throw ConfigError({}, "the plan runs linear layers in " + to_string(planned.run.format) +
-                                ", which no export says; export a plan of the mesh in bf16, and "
-                                "switch the format on in " +
-                                name);
+    const std::string_view where = name == "torch" ? "torch" : "export";
+    if (const std::string why = why_not_executed(where, {planned.plan, planned.run.format});
+        !why.empty())
+      throw ConfigError({}, name + ": " + why);
     return writer.write(planned);
   }
   std::string known;
