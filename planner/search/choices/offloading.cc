@@ -6,11 +6,14 @@
 
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/parallel.h"
+#include "planner/search/joint/exact_descent.h"
 #include "planner/search/price/price.h"
 #include "planner/search/price/stage_uses.h"
 
 namespace pfeife {
 namespace {
+
+constexpr std::size_t kMostMoved = 100;  ///< cuts that are priced besides those of the search
 
 /// What a plan's cuts and schedule become: a plan that fits, or one that lacks something on a host.
 struct PlanOrLack {
@@ -29,6 +32,21 @@ PlanOrLack plan_or_lack(const Problem& problem, const Choice& choice) {
   const std::optional<Shortage> lack = host_shortage(problem, price(problem, *fits_devices));
   if (!lack) return {};
   return {.plan = {}, .lack = HostLack{*lack, name_of(*fits_devices)}};
+}
+
+/// The choice with all computed again and offloaded that may be.
+Choice with_least_memory(const Problem& problem, Choice choice) {
+  const bool again = is_chosen(problem.recompute) || problem.recompute == Recompute::Full;
+  if (again) choice.recomputed.stages.assign(choice.placement.stages(), true);
+  choice.recomputed.offload.assign(choice.placement.stages(), 1.0);
+  return choice;
+}
+
+/// The plan while its cuts move, and then its stages' uses are chosen again.
+Priced improved(const Problem& problem, Priced plan, std::size_t most) {
+  plan = descended(problem, std::move(plan), most);
+  PlanOrLack again = plan_or_lack(problem, plan);
+  return again.plan && again.plan->estimate < plan.estimate ? *std::move(again.plan) : plan;
 }
 
 }  // namespace
@@ -55,11 +73,22 @@ void add_offloading_plans(const Problem& problem, const SearchOptions& options,
   parallel_for(all.size(), options.threads,
                [&](std::size_t i) { all[i] = plan_or_lack(problem, without_limits.plans[i]); });
   std::vector<Priced> plans;
+  const std::size_t most = std::min<std::size_t>(options.effort(), kMostMoved);
+  const bool open = !problem.cuts && !without_limits.plans.empty();
+  if (open &&
+      std::ranges::none_of(all, [](const PlanOrLack& found) { return found.plan.has_value(); }))
+    if (const auto fits =
+            moved_to_fit(problem, with_least_memory(problem, without_limits.plans.front()), most))
+      all.push_back(plan_or_lack(problem, *fits));
   for (PlanOrLack& of_plan : all) {
     if (of_plan.lack) pool.note_host_lack(*std::move(of_plan.lack));
     if (of_plan.plan) plans.push_back(*std::move(of_plan.plan));
   }
   if (plans.empty()) return;
+  if (open) {
+    const auto fastest = std::ranges::min_element(plans, {}, &Priced::estimate);
+    *fastest = improved(problem, std::move(*fastest), most);
+  }
   pool.add(std::move(plans));
   Claim claim = std::move(without_limits);
   if (std::optional<Bound>& bound = claim.bound)

@@ -49,19 +49,6 @@ std::vector<Partition> cuts_of_work(const Problem& problem, const std::vector<Sc
   return cuts;
 }
 
-Infeasible lack_of(const Problem& problem, const Priced& plan) {
-  const std::vector<Bytes> needed = must_fit(problem, plan);
-  std::size_t worst = 0;
-  for (std::size_t r = 0; r < needed.size(); ++r)
-    if (needed[r] - problem.memory_limit[r] > needed[worst] - problem.memory_limit[worst])
-      worst = r;
-  return {.rank = RankId{worst},
-          .needed = needed[worst],
-          .available = problem.memory_limit[worst],
-          .spec = plan.spec,
-          .partition = plan.partition};
-}
-
 /// The plans of schedules with slices, and why others have none.
 class SlicedPlans {
  public:
@@ -71,8 +58,8 @@ class SlicedPlans {
     std::vector<Priced> plans;
     std::optional<Infeasible> lack;
     std::set<Partition> tried;
-    for (const Partition& partition : cuts) {
-      if (partition.stages() != spec.stages() || !tried.insert(partition).second) continue;
+    const auto attempt = [&](const Partition& partition) {
+      if (partition.stages() != spec.stages() || !tried.insert(partition).second) return;
       const Choice choice = with_order({.spec = spec,
                                         .partition = partition,
                                         .placement = placement_for(spec, problem_.device_of_rank),
@@ -82,6 +69,18 @@ class SlicedPlans {
         plans.push_back(*std::move(plan));
       else
         note_closest(lack_of(problem_, price(problem_, with_least_memory(choice))), lack);
+    };
+    for (const Partition& partition : cuts) attempt(partition);
+    if (!problem_.cuts)
+      for (const Partition& partition : few_partitions(problem_.layers, spec.stages()))
+        attempt(partition);
+    if (plans.empty() && lack && !problem_.cuts) {  // cuts that share the work lack memory
+      const Choice choice{.spec = spec,
+                          .partition = lack->partition,
+                          .placement = placement_for(spec, problem_.device_of_rank),
+                          .recomputed = all_or_nothing(spec)};
+      if (const auto fits = moved_to_fit(problem_, with_least_memory(choice), most_))
+        attempt(fits->partition);
     }
     if (plans.empty()) {
       note_closest(lack, closest);
