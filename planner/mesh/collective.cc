@@ -83,7 +83,7 @@ double local_ring(CollectiveKind kind, double bytes, std::int64_t ranks, const N
           steps * (kHop + bytes / static_cast<double>(ranks) / network.inner().bandwidth.value));
 }
 
-/// Of the group, what one domain of the level inside of `level` has.
+/// Ranks of the group that one domain of the level inside of `level` has.
 std::int64_t inside(const GroupShape& group, std::size_t level) { return group.within[level - 1]; }
 /// Whether ranks of the group have to cross `level`.
 bool crosses(const GroupShape& group, std::size_t level) {
@@ -152,7 +152,7 @@ double groups_met(const ExpertRouting& routing, std::int64_t groups) {
 
 namespace {
 
-/// Of each group along `axes`, the ranks in one domain of so many devices.
+/// The ranks that each group along `axes` has in one domain of so many devices.
 std::int64_t ranks_within(const Mesh& mesh, const std::vector<Axis>& axes, std::int64_t devices) {
   if (hosts_align(mesh, devices)) {
     std::int64_t ranks = 1;

@@ -26,7 +26,7 @@ struct CollectiveTable {
 /// Joins the domains of the level inside of it to larger ones.
 struct NetworkLevel {
   std::int64_t devices = 0;  ///< of a domain; 0 = any number, of the outermost level alone
-  /// Of a device, each way, to those devices of its domain that no smaller domain has.
+  /// A device's, each way, to those devices of its domain that no smaller domain has.
   BytesPerSecond bandwidth;
   Nanoseconds latency{0};  ///< of one message
   friend bool operator==(const NetworkLevel&, const NetworkLevel&) = default;

@@ -49,8 +49,8 @@ constexpr NotExecuted kNotExecuted[] = {
      "FSDP2 gathers weights and sums gradients in hooks of whole backwards; use replicas, or plan "
      "for families without I and W (1f1b, interleaved_1f1b, looped, gpipe)",
      splits_backward},
-    {kShard, "slices",
-     "FSDP2's hooks are of whole microbatches; use replicas, or plan 1f1b", sliced},
+    {kShard, "slices", "FSDP2's hooks are of whole microbatches; use replicas, or plan 1f1b",
+     sliced},
     {"Pipeline(compile=)", "slices",
      "a stage is compiled for whole microbatches; leave compile out, or plan 1f1b", sliced},
     {"pipe(**batch)", "slices",

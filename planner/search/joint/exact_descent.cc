@@ -54,7 +54,7 @@ std::vector<Partition> few_partitions(const Layers& layers, std::size_t stages) 
 
 namespace {
 
-/// Of all ranks together.
+/// The sum of what all ranks lack.
 Bytes all_lacking(const Problem& problem, const Priced& plan) {
   const std::vector<Bytes> needed = must_fit(problem, plan);
   Bytes sum;
