@@ -350,6 +350,52 @@ Training training_of(const MeshRun& run) {  // the graph itself has the types of
           .microbatch_size = run.microbatch_size};
 }
 
+/// Why microbatches of the run cannot be cut into slices; "" = they can.
+std::string whole_because(const MeshRun& run) {
+  if (run.mesh.size(Axis::Context) > 1)
+    return "context parallelism divides the sequence already; plan for cp 1";
+  if (run.architecture.attention == AttentionKind::Plain)
+    return "plain attention keeps the scores of whole sequences; plan for attention: fused";
+  for (std::int64_t l = 0; l < run.architecture.layers; ++l) {
+    const LayerKind kind = layer_kind(run.architecture, l);
+    if (kind.mixer != MixerKind::Attention)
+      return "layer " + std::to_string(l) +
+             " passes a state along the sequence, not keys and "
+             "values";
+    if (kind.chunk > 0 || (kind.window > 0 && kind.window < run.architecture.sequence))
+      return "layer " + std::to_string(l) + " attends to a part of the sequence";
+  }
+  return "";
+}
+
+/// Sets layers.sequence, or else layers.whole_because. Collectives of a slice take its share of the
+/// microbatch's; their latencies are not paid again.
+void add_sequence(Layers& layers, const GraphFacts& facts, const Profile& profile,
+                  const std::vector<Piece>& pieces, const MeshRun& run) {
+  layers.whole_because = whole_because(run);
+  if (!layers.whole_because.empty()) return;
+  Sequence sequence{.tokens = run.architecture.sequence, .attention = {}, .keys_values = {}};
+  std::size_t node = 0;
+  for (const Piece& piece : pieces) {
+    double attention = 0, all = 0;
+    Bytes keys_values;
+    for (; node <= piece.last.index(); ++node) {
+      const NodeProfile& cost = profile.nodes[node];
+      const auto time =
+          static_cast<double>((cost.forward + cost.backward_input + cost.backward_weight).count());
+      all += time;
+      const OperatorTraits* traits = facts.traits[node];
+      if (traits == nullptr || traits->work != OperatorWork::Attention) continue;
+      attention += time;
+      for (const char* operand : {"key", "value"})
+        keys_values += facts.bytes(tensor_argument(facts.graph.nodes[node], operand));
+    }
+    sequence.attention.push_back(all > 0 ? attention / all : 0);
+    sequence.keys_values.push_back(keys_values);
+  }
+  layers.sequence = std::move(sequence);
+}
+
 }  // namespace
 
 GroupShape gradient_group(const MeshRun& run, bool of_experts, const Network& network) {
@@ -397,6 +443,7 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
     }
     pieces.layers.collectives.push_back(sum);
   }
+  add_sequence(pieces.layers, facts.at(Precision::Fp32), profile, rank.pieces, run);
   note_kinds(pieces, run);
   add_blocks(pieces, run.architecture, Recompute::None);
   return pieces;
@@ -422,7 +469,12 @@ MeshLayers rank_layers(const MeshRun& run, const Network& network) {
 }
 
 void divide_state(MeshLayers& pieces, const MeshRun& run, const Network& network) {
-  if (run.zero >= 3) add_sharding(pieces, run, network);
+  if (run.zero >= 3) {
+    add_sharding(pieces, run, network);
+    pieces.layers.sequence.reset();
+    pieces.layers.whole_because =
+        "ZeRO 3 gathers the weights of a layer for each microbatch; plan for zero 2 or less";
+  }
   set_parameters(pieces, run, network);
   add_blocks(pieces, run.architecture, run.recomputation);
 }

@@ -32,6 +32,7 @@ class Repeater {
     made_ = few_;
     made_.layers.clear(), made_.collectives.clear(), made_.values.clear(), made_.storages.clear(),
         made_.parameters.clear();
+    if (made_.sequence) made_.sequence->attention.clear(), made_.sequence->keys_values.clear();
     each(
         few_.layers.size(), [](std::size_t l) { return l; },
         [&](std::size_t l, std::size_t to) { add_layer(l, to); });
@@ -88,6 +89,9 @@ class Repeater {
       *name = renamed(std::move(*name), to - 1);
     made_.layers.push_back(std::move(layer));
     if (!few_.collectives.empty()) made_.collectives.push_back(few_.collectives[l]);
+    if (!few_.sequence) return;
+    made_.sequence->attention.push_back(few_.sequence->attention[l]);
+    made_.sequence->keys_values.push_back(few_.sequence->keys_values[l]);
   }
   void add_value(std::size_t v, std::size_t to) {
     LayerValue value = few_.values[v];

@@ -170,6 +170,22 @@ TEST_F(ChosenMesh, OfTwoHostsFollowsTheWireBetween) {
   EXPECT_LT(std::stod(chosen.at("step_ms")), 19000);
 }
 
+// The mesh is chosen by whole microbatches; its pipeline is planned with slices beside them.
+TEST_F(ChosenMesh, ItsPipelineIsPlannedWithSlices) {
+  const Outcome outcome =
+      reduced("llama3_70b_64_h100",
+              {"parallel.devices=32", "parallel.tp=8", "parallel.pp=4", "parallel.dp=1",
+               "parallel.zero=0", "training.microbatch_size=1", "training.global_batch=8",
+               "plan.slices=[4]", "plan.families=[1f1b, seq1f1b]"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::string csv = read("results/llama3_70b_64_h100/results.csv");
+  const auto rows = rows_of(std::regex_replace(csv, std::regex("\"[^\"]*\""), "case"));
+  EXPECT_EQ(rows.at(0).at("family"), "seq1f1b");
+  ASSERT_EQ(rows.at(1).at("family"), "1f1b");
+  for (const char* column : {"simulate_ms", "peak_memory_bytes"})
+    EXPECT_LT(std::stod(rows[0].at(column)), std::stod(rows[1].at(column))) << column;
+}
+
 TEST_F(ChosenMesh, DoesNotFitAndSaysWhatToDo) {
   const Outcome outcome = reduced("llama3_70b_64_h100", {"parallel.devices=1"});
   EXPECT_EQ(outcome.code, 3);

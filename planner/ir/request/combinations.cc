@@ -52,12 +52,6 @@ constexpr RefusedCombination kRefused[] = {
      "the slices of the last microbatch are recomputed as those of all others; leave "
      "recompute_except_last or slices out",
      both<set<&Plan::recompute_except_last>, sliced>},
-    {"plan.slices", "a mesh",
-     "the layers of a mesh do not say what attention costs of a slice; leave slices out, or plan "
-     "an archive",
-     [](Asked request) {
-       return sliced(request) && (request.mesh || request.model.format == ModelFormat::Mesh);
-     }},
     {"plan.slices", "plan.for",
      "no framework of plan.for takes a plan with slices; leave plan.for or slices out",
      both<sliced, for_framework>},
