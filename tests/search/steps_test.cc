@@ -1,0 +1,34 @@
+// The runner of steps checks each step's work: the best plan and what is claimed.
+#include "planner/search/choices/steps.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/search/random_instance.h"
+
+namespace pfeife {
+namespace {
+
+TEST(Steps, ABoundAboveAListedPlanIsADefect) {
+  std::mt19937 random(3);
+  Layers layers = random_layers(random, {.layers = 6});
+  const Cluster cluster = random_cluster(random, 2, false);
+  Problem problem{.layers = layers, .cluster = cluster, .schedules = {}};
+  problem.device_of_rank = {DeviceId{0}, DeviceId{1}};
+  problem.memory_limit.assign(2, Bytes{1 << 30});
+  problem.schedules = {{.family = "1f1b", .ranks = 2, .microbatches = 4}};
+  const SearchOptions options{.iterations = 20};
+  const Answer answer = search(problem, options);
+  ASSERT_TRUE(answer.bound && !answer.plans.empty());
+  const SearchFunction again = search;
+  const auto with_bound = [&](Nanoseconds time) {
+    Pool pool(answer, problem.memory_limit);
+    pool.rebound(time);
+    take_steps({.problem = problem, .options = options, .search = again, .handed = {answer.plans}},
+               pool);
+  };
+  EXPECT_NO_THROW(with_bound(answer.plans.front().estimate));
+  EXPECT_ANY_THROW(with_bound(answer.plans.front().estimate + Nanoseconds{1}));
+}
+
+}  // namespace
+}  // namespace pfeife
