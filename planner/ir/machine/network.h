@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/measured_layers.h"
 
 namespace pfeife {
 
@@ -33,6 +34,8 @@ struct Network {
   // Within a host; ranks increase. Empty: half of an all-reduce's time, and that by the port; of
   // all-to-alls by the port.
   std::vector<CollectiveTable> all_reduce, all_gather, reduce_scatter, all_to_all;
+  /// A model's layers as measured on `device`, in place of the roofline; empty = by the roofline.
+  MeasuredLayers measured_layers;
   std::vector<std::string> notes;  ///< provenance
   friend bool operator==(const Network&, const Network&) = default;
 };
