@@ -173,6 +173,8 @@ def measure_layers(
 
     def add(kind: str, module: nn.Module, given: torch.Tensor) -> torch.Tensor:
         row, outputs = timed_block(module, [given], device, compile, autocast, repetitions)
+        if compile:
+            torch.compiler.reset()  # the next module has the same code, of which so many versions are compiled
         whole = "backward_input_ms" if row["backward_input_ms"] else "backward_weight_ms"
         row[whole] = max(0.0, row[whole] - empty["backward_input_ms"])
         rows.append(
@@ -224,8 +226,15 @@ def sharded(module: Any, layout: Layout, name: str, tp: int) -> Any:
         for part in parts:
             shard(part, pattern, style, tp)
         if not parts:
-            raise ConfigError(f"the model's plan divides {pattern} by {style!r}, and there is no such module; measure tp 1")
+            raise not_measured(pattern, style)
     return module
+
+
+def not_measured(pattern: str, style: str) -> ConfigError:
+    return ConfigError(
+        f"the model's plan divides {pattern} by {style!r}, of which no rank's part is known here, but of linear layers by colwise and "
+        "rowwise and embeddings by embedding_rowwise; measure tp 1, or write rows of your own into the file"
+    )
 
 
 def shard(part: Any, pattern: str, style: str, tp: int) -> None:
@@ -233,7 +242,7 @@ def shard(part: Any, pattern: str, style: str, tp: int) -> None:
     words = style.split("_")
     linear = isinstance(part, nn.Linear) and words[0] in ("colwise", "rowwise")
     if not linear and not (isinstance(part, nn.Embedding) and style == "embedding_rowwise"):
-        raise ConfigError(f"the model's plan divides {pattern} by {style!r}, of which no rank's part is known here; measure tp 1")
+        raise not_measured(pattern, style)
     dim = 1 if linear and words[0] == "rowwise" else 0
     whole = part.weight.shape[dim]
     if whole % tp:

@@ -110,6 +110,27 @@ def test_a_rank_has_its_part_of_each_layer(tp, tmp_path):
     assert len(model.model.layers) == LAYERS and model.config.use_cache
 
 
+# What torch's own DTensor gives a rank of two, under its fake process group.
+def test_parts_are_those_of_dtensor():
+    fake = pytest.importorskip("torch.testing._internal.distributed.fake_pg")
+    from pfeife._layer_times import Layout, sharded
+    from torch import distributed
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+    model = Causal()
+    layout = Layout(model)
+    ours = sharded(layout.layers[0], layout, layout.prefix, 2)
+    distributed.init_process_group("fake", rank=0, world_size=2, store=fake.FakeStore())
+    try:
+        styles = {name: ColwiseParallel() if style == "colwise" else RowwiseParallel() for name, style in PLAN.items()}
+        theirs = parallelize_module(layout.layers[0], init_device_mesh("cpu", (2,)), styles)
+        local = {name: getattr(value, "to_local", lambda value=value: value)().shape for name, value in theirs.named_parameters()}
+    finally:
+        distributed.destroy_process_group()
+    assert {name: value.shape for name, value in ours.named_parameters()} == local
+
+
 def test_rows_of_other_settings_stay_and_equal_ones_are_replaced(tmp_path):
     with torch.device("meta"):
         model = Causal().bfloat16()
@@ -134,7 +155,7 @@ def test_meshes_are_planned_from_the_file(tmp_path):
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda model: model.tp_plan.update({"model.layers.*.mlp.up_proj": "packed_colwise"}), "'packed_colwise'|packed_colwise"),
+        (lambda model: model.tp_plan.update({"model.layers.*.mlp.up_proj": "packed_colwise"}), "mlp.up_proj by 'packed_colwise'"),
         (lambda model: model.tp_plan.clear(), "no plan of tensor parallelism"),
         (lambda model: setattr(model.config, "num_key_value_heads", 1), "tp 2 does not divide the 1 key and value heads"),
         (lambda model: setattr(model.config, "layer_types", ["linear_attention"] * LAYERS), "of type linear_attention"),
