@@ -12,20 +12,29 @@
 namespace pfeife {
 namespace {
 
-LayerSetting setting_at(const MeshRun& run, std::string kind, bool experts) {
+/// Embedding, head and some layers at the ends of a run in a format stay in 16 bits.
+std::string precision_at(MeshRun run, bool wide) {
+  if (wide) run.format = Format::Wide;
+  return precision_of(run);
+}
+
+LayerSetting setting_at(const MeshRun& run, std::string kind, bool experts, bool wide) {
   return {.kind = std::move(kind),
           .tp = run.mesh.size(Axis::Tensor),
           .cp = run.mesh.size(Axis::Context),
           .ep = experts ? run.mesh.experts : 1,
           .microbatch = run.microbatch_size,
           .sequence = run.architecture.sequence,
-          .precision = precision_of(run)};
+          .precision = precision_at(run, wide)};
 }
 
 LayerSetting setting_of_layer(const MeshRun& run, std::int64_t layer) {
   const LayerKind kind = layer_kind(run.architecture, layer);
+  const Recipe* const recipe = find_recipe(run.format);
+  const std::int64_t ends = recipe ? recipe->wide_layers : 0;
+  const bool wide = layer < ends || layer + ends >= run.architecture.layers;
   LayerSetting setting =
-      setting_at(run, to_string(kind), kind.feed_forward == FeedForwardKind::Experts);
+      setting_at(run, to_string(kind), kind.feed_forward == FeedForwardKind::Experts, wide);
   MeshRun modules = run;
   modules.recomputation = Recompute::None;
   setting.recompute = recomputed_text(modules);
@@ -34,10 +43,10 @@ LayerSetting setting_of_layer(const MeshRun& run, std::int64_t layer) {
 
 /// The embedding, the transformer layers, the head.
 std::vector<LayerSetting> settings_of(const MeshRun& run) {
-  std::vector<LayerSetting> all = {setting_at(run, kEmbeddingKind, false)};
+  std::vector<LayerSetting> all = {setting_at(run, kEmbeddingKind, false, true)};
   for (std::int64_t l = 0; l < run.architecture.layers; ++l)
     all.push_back(setting_of_layer(run, l));
-  all.push_back(setting_at(run, kHeadKind, false));
+  all.push_back(setting_at(run, kHeadKind, false, true));
   return all;
 }
 

@@ -174,6 +174,24 @@ TEST_F(MeasuredPieces, MeasuredBytesReplaceTheFormulas) {
   }
 }
 
+// The first and the last layer of a run in fp8 (current scaling), embedding and head are in 16
+// bits.
+TEST_F(MeasuredPieces, EndsOfARunInAFormatAreIn16Bits) {
+  run.format = Format::Fp8;
+  std::vector<MeasuredLayer>& rows = network.measured_layers.rows;
+  for (MeasuredLayer& layer : rows) layer.setting.precision = "bf16";
+  EXPECT_THAT(*missing_layers(run, network.measured_layers),
+              HasSubstr("attention+dense at tp 1, cp 1, ep 1, microbatch 1, sequence 4096, "
+                        "recompute none, precision fp8"));
+  rows.push_back(row("attention+dense", 1, 4, 5, 3));
+  rows.back().setting.precision = "fp8";
+  run.mesh.sizes = {1, 1, 1, 1};
+  Nanoseconds forward{0};
+  for (const Layer& layer : rank_layers(run, network).layers.layers)
+    forward += layer.times.front().forward;
+  EXPECT_EQ(forward, milliseconds(1 + 2 * 10 + 2 * 4 + 5));
+}
+
 TEST_F(MeasuredPieces, KindsAreNamedByTheirParts) {
   using enum MixerKind;
   EXPECT_EQ(to_string(LayerKind{}), "attention+dense");
