@@ -260,6 +260,8 @@ int answer_fits(const std::vector<std::string>& arguments) {
       "bf16, fp16, or the format of linear layers: fp8, fp8_block, mxfp8, nvfp4")(
       "alloc", po::value<std::string>()->value_name("CONF")->default_value(""),
       "settings of PyTorch's allocator, as PYTORCH_ALLOC_CONF has them")(
+      "times", po::value<std::string>()->value_name("FILE.csv"),
+      "layer times as measured, of an architecture (configs/reference/layer_times.md)")(
       "price", po::value<std::string>()->value_name("2.5,4"),
       "of a device-hour, one or one a cluster")("csv", "the rows for programs")(
       "jobs", po::value<int>()->value_name("N"), "threads (default: the number of cores)")(
@@ -294,6 +296,7 @@ int answer_fits(const std::vector<std::string>& arguments) {
     question.devices = read_numbers("devices", found["devices"].as<std::string>());
   if (found.contains("batch")) question.batch = found["batch"].as<std::int64_t>();
   if (found.contains("sequence")) question.sequence = found["sequence"].as<std::int64_t>();
+  if (found.contains("times")) question.times = found["times"].as<std::string>();
   if (found.contains("price")) question.prices = read_prices(found["price"].as<std::string>());
   question.optimizer = optimizer_named(found["optimizer"].as<std::string>());
   question.precision = found["precision"].as<std::string>();

@@ -8,6 +8,7 @@
 #include "planner/ir/basics/decimals.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/grid.h"
+#include "planner/mesh/measured_pieces.h"
 
 namespace pfeife {
 namespace {
@@ -47,12 +48,12 @@ std::string lack_of(const MeshAnswer& answer, const MeshQuestion& question,
          fixed(gib(nearest.reserved), 1) + " GiB of " + fixed(gib(nearest.limit), 1);
 }
 
-/// Where the times of products come from, a line each row.
-std::string products_lines(const std::vector<FitRow>& rows, std::size_t width) {
+/// Where the times of products or layers come from, a line each row.
+std::string coverage_lines(const std::vector<FitRow>& rows, std::size_t width) {
   std::string text;
   for (const FitRow& row : rows)
-    if (!row.products.empty())
-      text += wrapped(row.cluster + ", " + std::to_string(row.devices) + ": " + row.products, width,
+    if (!row.coverage.empty())
+      text += wrapped(row.cluster + ", " + std::to_string(row.devices) + ": " + row.coverage, width,
                       "", "    ");
   return text.empty() ? "" : "\n" + text;
 }
@@ -85,9 +86,13 @@ FitRow fit_of_answer(const std::string& cluster, const MeshQuestion& question,
   row.mfu = model_flops_utilization(best, network);
   row.allocated = best.peak, row.reserved = best.reserved, row.limit = best.limit;
   row.plan = mesh_text(best.run);
+  if (!network.measured_layers.empty()) {
+    row.coverage = coverage_text(best.run, network.measured_layers);
+    return row;
+  }
   row.error = error_of_meshes(network.device, question.run.architecture.experts > 0);
   if (!network.device.measured_products.rows.empty())
-    row.products = coverage_text(mesh_products(best.run, network));
+    row.coverage = coverage_text(mesh_products(best.run, network));
   return row;
 }
 
@@ -158,7 +163,7 @@ std::string fits_table(const std::vector<FitRow>& rows, const std::string& unit,
     lines.push_back(std::move(line));
   }
   return grid_text(columns, lines, false) + (lacks.empty() ? "" : "\nwhat is missing\n" + lacks) +
-         products_lines(rows, width) + errors_text(rows, width);
+         coverage_lines(rows, width) + errors_text(rows, width);
 }
 
 }  // namespace pfeife

@@ -23,7 +23,7 @@ struct FitRow {
   std::string plan;                           ///< "tp 4, pp 2, mb 1"
   std::optional<double> price;                ///< of a device-hour
   std::optional<KnownError> error = {};       ///< of the step, where any is known
-  std::string products = {};                  ///< coverage_text(), where products are measured
+  std::string coverage = {};  ///< coverage_text(), where products or layers are measured
 };
 
 /// Whether and how fast the best mesh is, of the answer to a question.

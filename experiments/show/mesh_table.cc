@@ -6,6 +6,7 @@
 #include "experiments/show/known_errors.h"
 #include "planner/ir/basics/decimals.h"
 #include "planner/ir/basics/grid.h"
+#include "planner/mesh/measured_pieces.h"
 
 namespace pfeife {
 namespace {
@@ -55,6 +56,13 @@ std::string not_searched(const MeshQuestion& question) {
     order += (order.empty() ? "" : ", ") + to_string(axis);
   add("orders of axes other than " + order);
   return text;
+}
+
+std::string how_sure(const MeshQuestion& question, const Network& network) {
+  if (!network.measured_layers.empty())
+    return "times of layers are measured; collectives, messages and the optimizer are modelled, "
+           "and no published run says how far such steps are off";
+  return to_string(error_of_meshes(network.device, question.run.architecture.experts > 0));
 }
 
 /// What the step is made of: parts add up to it, those that are nothing are left out.
@@ -166,6 +174,9 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
                        std::to_string(answer.ruled_out) + " ruled out by their bounds, " +
                        std::to_string(answer.without_memory) +
                        " have no room for parameters, gradients and optimizer";
+  if (answer.without_times > 0)
+    counts += "; " + std::to_string(answer.without_times) +
+              " more left out without measured times: " + answer.missing_times;
   if (answer.bound > Nanoseconds{0})
     counts += "; of the meshes and schedules asked for, none is below " +
               fixed(milliseconds(answer.bound), 1) +
@@ -176,13 +187,20 @@ std::string mesh_table(const MeshQuestion& question, const MeshAnswer& answer,
     text += "\n" + grid_text(columns, rows, options.colour) + "\n" + wrapped(legend, width);
   if (answer.found()) {
     text += "\n" + wrapped(step_parts(answer.priced.front()), width);
+    const MeshRun& run = answer.priced.front().run;
     if (!network.device.measured_products.rows.empty())
-      text += wrapped(coverage_text(mesh_products(answer.priced.front().run, network)), width);
+      text += wrapped(coverage_text(mesh_products(run, network)), width);
+    if (!network.measured_layers.empty())
+      text += wrapped(coverage_text(run, network.measured_layers), width);
   }
+  if (answer.residual)
+    text += wrapped("measured peak " + fixed(gib(question.measured_peak->bytes), 2) +
+                        " GiB, by the formula " + fixed(gib(answer.residual->formula), 2) +
+                        " GiB: activations are taken " +
+                        fixed(answer.residual->activation_factor, 3) + " times the formula's",
+                    width);
   return text + (lost.empty() ? "" : "\nwhy not\n" + lost) + "\n" +
-         wrapped("how sure: " + to_string(error_of_meshes(network.device,
-                                                          question.run.architecture.experts > 0)),
-                 width, "", "    ") +
+         wrapped("how sure: " + how_sure(question, network), width, "", "    ") +
          wrapped(counts, width) + mesh_limits(question, width);
 }
 

@@ -5,6 +5,7 @@
 #include "experiments/pfeife.h"
 #include "planner/io/cluster/mesh_file.h"
 #include "planner/io/model/architecture_reader.h"
+#include "planner/io/model/measured_layers_file.h"
 #include "planner/ir/request/request.h"
 
 namespace pfeife {
@@ -49,7 +50,8 @@ FitsAnswer fits_of_meshes(const FitsQuestion& asked, std::size_t threads,
                 " tokens a step; " + precision_of(question.run) + ", optimizer " +
                 to_string(asked.optimizer) + "; estimated, of the fastest mesh that fits";
   for (std::size_t c = 0; c < asked.clusters.size(); ++c) {
-    const Network network = load_hosts(asked.clusters[c]);
+    Network network = load_hosts(asked.clusters[c]);
+    if (asked.times) network.measured_layers = read_measured_layers(*asked.times);
     std::vector<std::int64_t> devices = asked.devices;
     if (devices.empty()) devices = {network.inner().devices};
     for (const std::int64_t count : devices) {
@@ -105,6 +107,10 @@ FitsAnswer fits_of_pipelines(const FitsQuestion& asked, std::size_t threads,
     throw ConfigError({}, "--precision " + asked.precision +
                               " is of architectures and config.json files; archives and layer "
                               "tables are planned in bf16: leave it out");
+  if (asked.times)
+    throw ConfigError({asked.times->string()},
+                      "--times is of architectures and config.json files; archives have a profile, "
+                      "and layer tables have times: leave it out");
   const Model model = load_model(asked.model);
   std::vector<Cluster> clusters;
   std::int64_t most = 1;

@@ -23,8 +23,9 @@ struct FitsQuestion {
   std::optional<std::int64_t> sequence;  ///< tokens; of an architecture
   Optimizer optimizer = Optimizer::Adam;
   AllocatorSettings allocator = {};
-  std::string precision = "bf16";  ///< of an architecture, as `parallel.precision`
-  std::vector<double> prices;      ///< of a device-hour: none, one, or one a cluster
+  std::string precision = "bf16";                   ///< of an architecture, as `parallel.precision`
+  std::optional<std::filesystem::path> times = {};  ///< of layers, of an architecture
+  std::vector<double> prices;  ///< of a device-hour: none, one, or one a cluster
 };
 
 struct FitsAnswer {

@@ -15,9 +15,11 @@
 #include "planner/io/model/piper_profile.h"
 #include "planner/io/model/profile_file.h"
 #include "planner/io/model/pt2_reader.h"
+#include "planner/ir/basics/decimals.h"
 #include "planner/ir/model/node_order.h"
 #include "planner/ir/model/numbered_module.h"
 #include "planner/ir/request/check.h"
+#include "planner/mesh/measured_pieces.h"
 #include "planner/mesh/mesh_layers.h"
 #include "planner/mesh/replicated_layers.h"
 
@@ -140,6 +142,11 @@ Layers pipeline_layers(const MeshRun& run, const Network& network) {
                          (layers.reductions.empty() ? "in the optimizer's" : "beside backwards"));
   if (!network.device.measured_products.rows.empty())
     layers.notes.push_back(coverage_text(mesh_products(run, network)));
+  if (!network.measured_layers.empty())
+    layers.notes.push_back(coverage_text(run, network.measured_layers));
+  if (run.activation_factor != 1)
+    layers.notes.push_back(stream_all("activations take ", fixed(run.activation_factor, 3),
+                                      " times the formula's bytes: by a measured peak"));
   return layers;
 }
 

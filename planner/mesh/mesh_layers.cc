@@ -12,7 +12,9 @@
 #include "planner/cost/operators/roofline.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/model/arguments.h"
+#include "planner/mesh/activation_memory.h"
 #include "planner/mesh/cast_products.h"
+#include "planner/mesh/measured_pieces.h"
 #include "planner/mesh/rank_graph.h"
 #include "planner/mesh/recomputed_modules.h"
 #include "planner/mesh/repeat_layer.h"
@@ -444,6 +446,10 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
     pieces.layers.collectives.push_back(sum);
   }
   add_sequence(pieces.layers, facts.at(Precision::Fp32), profile, rank.pieces, run);
+  take_measured_layers(pieces.layers, run, network.measured_layers);
+  if (run.activation_factor != 1)
+    scale_activations(pieces.layers, 0, pieces.layers.size(), run.activation_factor,
+                      run.activation_factor);
   note_kinds(pieces, run);
   add_blocks(pieces, run.architecture, Recompute::None);
   return pieces;

@@ -27,7 +27,8 @@ struct MeshLayers {
   Bytes placeholders;                  ///< of RankKernels::Megatron, in place of weight gradients
 };
 
-/// Times of `network`'s device by the roofline and of its links by collective_time(). Each distinct
+/// Times of `network`'s device by the roofline, or as measured where the network has that
+/// (measured_pieces.h), and of its links by collective_time(). Each distinct
 /// layer is priced once. Parameters have 2 bytes an element, gradients 4, and the optimizer's
 /// state what optimizer_work() says: of Adam 12 (fp32 master and two moments), 18 together
 /// (Korthikanti et al. 2023). ZeRO divides the last two, and with 3 the first

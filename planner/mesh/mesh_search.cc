@@ -8,6 +8,7 @@
 #include "planner/ir/basics/decimals.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/parallel.h"
+#include "planner/mesh/measured_pieces.h"
 #include "planner/mesh/repeat_layer.h"
 #include "planner/schedules/families.h"
 
@@ -42,13 +43,20 @@ class Candidates {
       for (const std::int64_t size : *sizes) must_divide(name, size, "devices", question.devices);
   }
 
-  std::vector<MeshRun> all() {
+  std::vector<MeshRun> all(MeshAnswer& answer) {
     MeshRun run = question_.run;
     run.balanced = true;
+    if (question_.measured_peak) {
+      answer.residual = peak_residual(*question_.measured_peak, run, network_);
+      run.activation_factor = answer.residual->activation_factor;
+    }
     for (const std::int64_t tp : or_all(question_.tp, of_devices_))
       for (const std::int64_t cp : cp_)
         for (const std::int64_t pp : or_all(question_.pp, of_devices_)) add_mesh(run, tp, cp, pp);
+    answer.without_times = without_times_;
+    answer.missing_times = missing_times_;
     if (found_.empty()) {
+      if (!missing_times_.empty()) throw ConfigError({}, missing_times_);
       if (nearest_) throw *nearest_;
       throw ConfigError(
           {}, stream_all("no sizes of tp, cp, pp and dp have the product ", question_.devices,
@@ -99,15 +107,27 @@ class Candidates {
       run.schedule = stages > 1 ? "interleaved_1f1b" : "1f1b";
       if (stages > 1 && (run.mesh.size(Axis::Pipeline) == 1 || refused(run) || no_schedule(run)))
         continue;
-      for (const auto& [recomputation, modules] : again_)
+      for (const auto& [recomputation, modules] : again_) {
+        run.recomputation = recomputation, run.modules = modules;
+        const bool measured = has_times(run);
         for (const int zero : question_.zero) {
           if (zero > 0 && zero > question_.zero.front() && run.mesh.size(Axis::Data) == 1 &&
               run.mesh.size(Axis::Context) == 1)
             continue;  // nothing is divided
-          run.recomputation = recomputation, run.modules = modules, run.zero = zero;
-          found_.push_back(run);
+          run.zero = zero;
+          if (measured)
+            found_.push_back(run);
+          else
+            ++without_times_;
         }
+      }
     }
+  }
+  bool has_times(const MeshRun& run) {
+    if (network_.measured_layers.empty()) return true;
+    const std::optional<std::string> missing = missing_layers(run, network_.measured_layers);
+    if (missing && missing_times_.empty()) missing_times_ = *missing;
+    return !missing;
   }
   static bool no_schedule(const MeshRun& run) {
     return refusal({.family = run.schedule,
@@ -147,6 +167,8 @@ class Candidates {
   const std::vector<std::pair<Recompute, std::vector<Module>>> again_;
   std::vector<MeshRun> found_;
   std::optional<ConfigError> nearest_;  // the first refusal
+  std::size_t without_times_ = 0;
+  std::string missing_times_;  // of the first
 };
 
 /// What decides rank_layers().
@@ -259,7 +281,7 @@ class Search {
  public:
   Search(const MeshQuestion& question, const Network& network, const MeshSearchOptions& options)
       : question_(question),
-        runs_(Candidates(question, network).all()),
+        runs_(Candidates(question, network).all(answer_)),
         network_(network),
         options_(options) {
     answer_.candidates = runs_.size();
@@ -356,12 +378,12 @@ class Search {
   }
 
   const MeshQuestion& question_;
+  MeshAnswer answer_;
   const std::vector<MeshRun> runs_;
   const Network& network_;
   const MeshSearchOptions& options_;
   std::map<LayersKey, MeshLayers> layers_;
   std::vector<Bounded> bounded_;  // by their bounds
-  MeshAnswer answer_;
 };
 
 }  // namespace

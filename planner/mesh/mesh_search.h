@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/mesh/activation_memory.h"
 #include "planner/mesh/mesh_price.h"
 
 namespace pfeife {
@@ -31,11 +32,14 @@ struct MeshOutcome {
 };
 
 struct MeshAnswer {
-  std::vector<MeshOutcome> priced;  ///< those that fit first, by step, then by peak
-  Nanoseconds bound{0};             ///< smallest of all meshes whose fixed memory fits
-  std::size_t candidates = 0;       ///< that divide the model, the batch and the devices
-  std::size_t without_memory = 0;   ///< whose parameters, gradients and state do not fit
-  std::size_t ruled_out = 0;        ///< by their bound
+  std::vector<MeshOutcome> priced;       ///< those that fit first, by step, then by peak
+  Nanoseconds bound{0};                  ///< smallest of all meshes whose fixed memory fits
+  std::size_t candidates = 0;            ///< that divide the model, the batch and the devices
+  std::size_t without_memory = 0;        ///< whose parameters, gradients and state do not fit
+  std::size_t ruled_out = 0;             ///< by their bound
+  std::size_t without_times = 0;         ///< left out: the file of layer times lacks them
+  std::string missing_times;             ///< of the first of those, what
+  std::optional<PeakResidual> residual;  ///< of the question's measured peak
   bool found() const { return !priced.empty() && priced.front().fits; }
 };
 
@@ -46,7 +50,8 @@ struct MeshSearchOptions {
 };
 
 /// Equal questions give equal answers, for any number of threads. Errors: ConfigError without a
-/// place if no mesh divides what there is to divide: of the one that is nearest to it.
+/// place if no mesh divides what there is to divide: of the one that is nearest to it; if the
+/// file of layer times has no mesh; and of peak_residual().
 MeshAnswer find_mesh(const MeshQuestion& question, const Network& network,
                      const MeshSearchOptions& options = {});
 

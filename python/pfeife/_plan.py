@@ -16,7 +16,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Union, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Union, cast, overload
 
 import numpy as np
 
@@ -372,10 +372,13 @@ def capture(
     return Capture(module, args, kwargs, loss=loss, microbatches=microbatches, batch_dims=batch_dims)
 
 
+@overload
 def measure(
     model: nn.Module | Capture,
     batch: object = None,
     *,
+    mesh: None = None,
+    times: None = None,
     device: torch.device | str | None = None,
     compile: bool | Options = True,
     precision: str = "fp32",
@@ -383,7 +386,37 @@ def measure(
     microbatches: int = 1,
     loss: Loss | None = None,
     batch_dims: Mapping[str, int | None] | None = None,
-) -> Measured:
+) -> Measured: ...
+
+
+@overload
+def measure(
+    model: nn.Module,
+    batch: object,
+    *,
+    times: PathLike,
+    mesh: Mapping[str, int] | None = None,
+    device: torch.device | str | None = None,
+    compile: bool | Options = True,
+    precision: str = "fp32",
+    repetitions: int = 20,
+) -> list[dict[str, Any]]: ...
+
+
+def measure(
+    model: nn.Module | Capture,
+    batch: object = None,
+    *,
+    mesh: Mapping[str, int] | None = None,
+    times: PathLike | None = None,
+    device: torch.device | str | None = None,
+    compile: bool | Options = True,
+    precision: str = "fp32",
+    repetitions: int = 20,
+    microbatches: int = 1,
+    loss: Loss | None = None,
+    batch_dims: Mapping[str, int | None] | None = None,
+) -> Measured | list[dict[str, Any]]:
     """Times the blocks of a module as they run here, one by one on one device; gives layers, of which plan() plans any number
     of ranks. The module is left as it is.
 
@@ -391,16 +424,28 @@ def measure(
     compile: each block by torch.compile, with these of its options. precision: "bf16_amp", "fp16_amp": under torch.autocast.
     repetitions: of each block, whose median counts. A plan of the layers says `measured.cuts_of(plan)`, cuts of the module.
     Measures and keeps, too, what an action of Pipeline takes on this machine, as `measured.overhead`.
+    times: a file of layer times to write, "layers.csv", from which pfeife.mesh() and the key model.times plan any number of devices:
+        each distinct layer of a causal language model of transformers (on any device, `meta` too), on a batch of one microbatch.
+        mesh: {"tp": 8} times one rank's part of each, by the model's plan of tensor parallelism, without collectives. Rows of other
+        meshes and batches that the file has stay. Gives the rows.
     Errors: Unexportable; ConfigError.
     """
     import torch
 
     from ._measure import measure as measured
 
-    how: dict[str, Any] = dict(loss=loss, batch_dims=batch_dims, microbatches=microbatches)
-    taken = _captured(model, batch, **how) if _is_module(model) else model
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     options = compile if isinstance(compile, bool) else dict(compile)
+    if mesh is not None and times is None:
+        raise _core.ConfigError('mesh: the times of a rank are written to a file; add times="layers.csv"')
+    if times is not None:
+        from ._layer_times import measure_layers
+
+        if not _is_module(model) or microbatches != 1:
+            raise _core.ConfigError("times: takes a module and a batch of one microbatch; leave microbatches out")
+        return measure_layers(cast("nn.Module", model), batch, mesh or {}, times, place, options, autocast_type(precision), repetitions)
+    how: dict[str, Any] = dict(loss=loss, batch_dims=batch_dims, microbatches=microbatches)
+    taken = _captured(model, batch, **how) if _is_module(model) else model
     return measured(taken, place, options, autocast_type(precision), repetitions)
 
 
@@ -700,7 +745,7 @@ def mesh(
     architecture: a name or a file (configs/architectures), a config.json of Hugging Face, or what such a file says as a
         dictionary. cluster: a name, a file or a dictionary, of equal hosts: "h100_sxm_hosts".
     devices: of the mesh, tp x cp x pp x dp; absent, a host's. options: batch, sequence, optimizer, alloc, price, jobs,
-        as pfeife-exp fits --help says.
+        and times, a file of layer times, as pfeife-exp fits --help says.
     Gives a pandas.DataFrame, or dictionaries where there is no pandas or frame is False. Errors: ConfigError.
     """
     hosts = cluster_of(cluster)

@@ -10,6 +10,7 @@
 #include "planner/io/experiment/parallel_config.h"
 #include "planner/io/files/digest.h"
 #include "planner/io/model/layer_table.h"
+#include "planner/io/model/measured_layers_file.h"
 #include "planner/io/model/pipedream_profile.h"
 #include "planner/io/model/piper_profile.h"
 #include "planner/io/model/pt2_reader.h"
@@ -54,6 +55,12 @@ void read_weights_input(const std::string& input, const path& folder) {
 
 void read_table_input(const std::string& input, const path&) {
   check_invariants(layers_of_table({"fuzz.csv", input}, std::nullopt));
+}
+
+void read_layer_times_input(const std::string& input, const path& folder) {
+  const MeasuredLayers layers = read_measured_layers(written(folder, "fuzz.csv", input));
+  for (const MeasuredLayer& row : layers.rows)
+    PFEIFE_CHECK(layers.find(row.setting) || !row.setting.precision.empty());
 }
 
 void read_skips_input(const std::string& input, const path&) {
@@ -184,6 +191,11 @@ const std::vector<FuzzTarget>& fuzz_targets() {
        {"configs/models/tiny_mlp.pt2", "tests/data/models/torch_saved.pt2"},
        600},
       {"layer_table", InputKind::Text, read_table_input, {"tests/fuzz/seeds/layers.csv"}, 10000},
+      {"layer_times",
+       InputKind::Text,
+       read_layer_times_input,
+       {"tests/fuzz/seeds/layer_times.csv"},
+       5000},
       {"skips", InputKind::Text, read_skips_input, {"tests/fuzz/seeds/skips.csv"}, 10000},
       {"pipedream",
        InputKind::Text,

@@ -65,6 +65,7 @@ std::vector<std::pair<std::string, std::string>> reference_tables() {
       {"measurement", measurement_fields(none).rows("measurement.")},
       {"mesh", joined(mesh_training_fields().rows("training.", mesh),
                       mesh_fields().rows("parallel.", mesh))},
+      {"mesh_model", mesh_model_rows()},
       {"replicas", replica_fields().rows("parallel.")},
       {"architecture", architecture_fields().rows("")},
       {"cluster", cluster_fields().rows("")},

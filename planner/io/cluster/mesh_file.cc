@@ -9,6 +9,7 @@
 #include "planner/io/files/digest.h"
 #include "planner/io/files/yaml_document.h"
 #include "planner/io/model/architecture_reader.h"
+#include "planner/io/model/measured_layers_file.h"
 #include "planner/io/model/training_yaml.h"
 
 namespace pfeife {
@@ -68,6 +69,7 @@ ClusterFile pipeline_file(const MeshRun& run, const Network& hosts) {
 struct Written {
   MeshFile mesh;
   std::string architecture, architecture_digest, hosts, hosts_digest;
+  std::optional<std::string> times, times_digest;  ///< of layers, where they are measured
 };
 
 template <class T>
@@ -101,6 +103,8 @@ const FieldList<Written>& mesh_file_fields() {
       name("architecture_digest", &Written::architecture_digest),
       name("hosts", &Written::hosts),
       name("hosts_digest", &Written::hosts_digest),
+      field("times", &Written::times, any_text(), ""),
+      field("times_digest", &Written::times_digest, any_text(), ""),
       of_part(&Written::mesh,
               of_part(&MeshFile::run,
                       of_part(&MeshRun::architecture, field("sequence", &Architecture::sequence,
@@ -136,7 +140,10 @@ const FieldList<Written>& mesh_file_fields() {
                       field("separate_experts", &MeshRun::separate_experts, flag(), ""))),
       of_part(&Written::mesh, of_part(&MeshFile::run, field("recompute_modules", &MeshRun::modules,
                                                             module_list(), ""))),
-      of_run("overlap_factor", &MeshRun::overlap_factor, real(1, 4))};
+      of_run("overlap_factor", &MeshRun::overlap_factor, real(1, 4)),
+      of_part(&Written::mesh,
+              of_part(&MeshFile::run, field("activation_factor", &MeshRun::activation_factor,
+                                            real(0, kMostActivations), "")))};
   return fields;
 }
 
@@ -224,6 +231,8 @@ MeshFile read_mesh_file(const std::filesystem::path& file) {
   mesh.run = {.architecture = read_architecture(named_file(root, "architecture", folder)),
               .balanced = true};
   mesh.network = read_network(named_file(root, "hosts", folder));
+  if (root.find("times"))
+    mesh.network.measured_layers = read_measured_layers(named_file(root, "times", folder));
   mesh_file_fields().read(root, written);
   mesh.digest = sha256_file(file);
   return mesh;
@@ -236,8 +245,13 @@ void write_mesh_files(const std::filesystem::path& folder, const MeshRun& run,
   write_file(folder / "architecture.yaml", architecture);
   write_file(folder / "hosts.yaml", hosts);
   write_file(folder / "cluster.yaml", cluster_text(pipeline_file(run, network)));
-  const Written written{
+  Written written{
       {run, network, ""}, "architecture.yaml", sha256(architecture), "hosts.yaml", sha256(hosts)};
+  if (!network.measured_layers.empty()) {
+    const std::string times = measured_layers_text(network.measured_layers);
+    write_file(folder / "layers.csv", times);
+    written.times = "layers.csv", written.times_digest = sha256(times);
+  }
   write_file(folder / "mesh.yaml", to_text(mesh_file_fields().value(written)));
 }
 

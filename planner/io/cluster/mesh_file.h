@@ -1,6 +1,6 @@
 // A mesh file: a transformer on equal hosts, and how a run divides it; what is one pipeline to the
-// planner. Written by pfeife-exp for the mesh that it chose; names its two files with their
-// digests, so that its own digest stands for all three.
+// planner. Written by pfeife-exp for the mesh that it chose; names its files with their
+// digests, so that its own digest stands for all of them.
 #pragma once
 
 #include <array>
@@ -41,9 +41,9 @@ MeshPrecision mesh_precision_named(const std::string& text);
 /// also if a file that it names is another one than was meant.
 MeshFile read_mesh_file(const std::filesystem::path& file);
 
-/// Writes `folder`/mesh.yaml with architecture.yaml and hosts.yaml (their texts are given), and
-/// cluster.yaml: one device for each rank of the pipeline. Hosts must align with the mesh
-/// (planner/mesh/collective.h).
+/// Writes `folder`/mesh.yaml with architecture.yaml and hosts.yaml (their texts are given),
+/// layers.csv where layers are measured, and cluster.yaml: one device for each rank of the
+/// pipeline. Hosts must align with the mesh (planner/mesh/collective.h).
 void write_mesh_files(const std::filesystem::path& folder, const MeshRun& run,
                       const Network& network, const std::string& architecture,
                       const std::string& hosts);

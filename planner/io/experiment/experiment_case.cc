@@ -311,7 +311,9 @@ CaseConfig read_case(const YamlNode& root, const FieldList<Request>& fields, Lis
   const ExperimentRules& rules = *context.rules;
   add_places(root, config.places);
   const auto parallel = root.find("parallel");
-  if (parallel && root.at("model").is_scalar() && is_architecture(root.at("model").as_string()))
+  const YamlNode model = root.at("model");
+  const auto file = model.is_map() ? model.find("file") : model;
+  if (parallel && file && file->is_scalar() && is_architecture(file->as_string()))
     parallel->fail("a mesh is chosen once, by pfeife-exp, and its config has no cases of it");
   root.check_version(1);
   fields.read(root, config);

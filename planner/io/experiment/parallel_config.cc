@@ -8,6 +8,7 @@
 #include "planner/io/files/text_file.h"
 #include "planner/io/files/yaml_document.h"
 #include "planner/io/model/architecture_reader.h"
+#include "planner/io/model/measured_layers_file.h"
 #include "planner/io/model/training_yaml.h"
 #include "planner/ir/request/pipeline.h"
 
@@ -66,21 +67,81 @@ Field<MeshQuestion> of_run(std::string key, T MeshRun::*member, Kind<T> kind, st
                  field(std::move(key), member, std::move(kind), std::move(about)));
 }
 
+/// `model`, if it is more than the architecture's file.
+struct MeshModel {
+  std::filesystem::path file;
+  MeasuredLayers times;
+  std::optional<MeasuredPeak> peak;
+};
+
+FieldList<MeasuredPeak> peak_fields() {
+  using Peak = MeasuredPeak;
+  const auto size = [](const char* key, std::int64_t Peak::*member, std::string about) {
+    return field(key, member, whole<std::int64_t>(1, kMost), std::move(about));
+  };
+  return {field("memory", &Peak::bytes, memory(),
+                "what its fullest rank had allocated: `torch.cuda.max_memory_allocated()`")
+              .needed(),
+          size("tp", &Peak::tp, "of that run"),
+          size("cp", &Peak::cp, "of that run"),
+          size("pp", &Peak::pp, "of that run"),
+          size("dp", &Peak::dp, "of that run"),
+          size("ep", &Peak::ep, "of that run"),
+          size("microbatch_size", &Peak::microbatch_size, "of that run"),
+          size("global_batch", &Peak::global_batch, "of that run")
+              .by_default("`training.global_batch`"),
+          size("stages_per_rank", &Peak::stages_per_rank, "of that run"),
+          field("zero", &Peak::zero, whole<int>(0, 3), "of that run"),
+          field("recompute", &Peak::recomputation,
+                word(words_of<Recompute>({Recompute::None, Recompute::Attention, Recompute::Full})),
+                "of that run")};
+}
+
+FieldList<MeshModel> mesh_model_fields(const ListContext& context) {
+  return {Field<MeshModel>{"file", "a file", "the architecture",
+                           [&context](const YamlNode& node, MeshModel& model) {
+                             model.file =
+                                 input_file(node, *context.folder, "model", *context.config);
+                           },
+                           [](const MeshModel& model) { return path_value(model.file); }}
+              .needed(),
+          Field<MeshModel>{"times", "a file of layer times",
+                           "in place of the roofline; meshes that it lacks are left out",
+                           [&context](const YamlNode& node, MeshModel& model) {
+                             model.times = read_measured_layers(
+                                 input_file(node, *context.folder, "model.times", *context.config),
+                                 node.as_string());
+                           },
+                           [](const MeshModel&) { return YamlValue{}; }}
+              .by_default("none"),
+          field("measured_peak", &MeshModel::peak, map_of(peak_fields()),
+                "the memory of a run that was measured: [what the formula lacks](#measured-memory)")
+              .by_default("none")};
+}
+
+/// The node of the architecture's file.
+std::optional<YamlNode> architecture_node(const YamlNode& root) {
+  const auto model = root.find("model");
+  return model && model->is_map() ? model->find("file") : model;
+}
+
 /// The part of a config that says which mesh.
 const FieldList<MeshQuestion>& mesh_config_fields() {
-  const auto read_elsewhere = [](const char* key) {
-    return Field<MeshQuestion>{key, "", "", [](const YamlNode&, MeshQuestion&) {}, {}};
+  const auto read_elsewhere = [](const char* key, std::vector<std::string> keys = {}) {
+    return Field<MeshQuestion>{
+        key, "", "", [](const YamlNode&, MeshQuestion&) {}, {}, false, std::move(keys)};
   };
-  static const FieldList<MeshQuestion> fields = {version_field<MeshQuestion>(1),
-                                                 read_elsewhere("model"), read_elsewhere("cluster"),
-                                                 group("training", mesh_training_fields()).needed(),
-                                                 group("parallel", mesh_fields()).needed()};
+  static const ListContext none;
+  static const FieldList<MeshQuestion> fields = {
+      version_field<MeshQuestion>(1), read_elsewhere("model", mesh_model_fields(none).keys()),
+      read_elsewhere("cluster"), group("training", mesh_training_fields()).needed(),
+      group("parallel", mesh_fields()).needed()};
   return fields;
 }
 
 /// A model that is no architecture: nothing is said but how often its own pipeline runs.
 bool replicas_alone(const YamlNode& root) {
-  const auto model = root.find("model");
+  const auto model = architecture_node(root);
   const YamlNode parallel = root.at("parallel");
   const bool architecture = model && model->is_scalar() && is_architecture(model->as_string());
   if (architecture || !parallel.is_map()) return false;
@@ -186,6 +247,13 @@ const FieldList<MeshQuestion>& mesh_fields() {
   return fields;
 }
 
+std::vector<FieldRow> mesh_model_rows() {
+  const ListContext none;
+  std::vector<FieldRow> rows = mesh_model_fields(none).rows("model.");
+  for (FieldRow& row : peak_fields().rows("model.measured_peak.")) rows.push_back(std::move(row));
+  return rows;
+}
+
 std::vector<std::int64_t> listed_devices(const std::filesystem::path& file,
                                          const std::vector<std::string>& settings) {
   YamlDocument document = YamlDocument::read(file);
@@ -214,7 +282,13 @@ std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,
   CaseConfig& request = config.asked;
   add_places(root, request.places);
   const std::filesystem::path folder = file.parent_path();
-  const std::filesystem::path model = input_file(root.at("model"), folder, "model", request);
+  MeshModel of_model;
+  const ListContext context{&folder, &rules, &request};
+  if (root.at("model").is_map())
+    mesh_model_fields(context).read(root.at("model"), of_model);
+  else
+    of_model.file = input_file(root.at("model"), folder, "model", request);
+  const std::filesystem::path& model = of_model.file;
   if (!is_architecture(model))
     root.at("model").fail(
         "a mesh is chosen for an architecture file (configs/architectures, or a model's "
@@ -230,12 +304,14 @@ std::optional<ParallelConfig> read_parallel(const std::filesystem::path& file,
                  joined(sections(mesh_keys), sections(experiment_keys().only(pipeline_keys()))));
   mesh.question.run.architecture = read_architecture(model);
   config.architecture = read_text_file(model).text;
-  read_cluster_input(root.at("cluster"), {&folder, &rules, &request});
+  read_cluster_input(root.at("cluster"), context);
   if (request.cluster_measured)
     root.at("cluster").fail(
         "a mesh needs a cluster file, configs/clusters has some; found measure");
   mesh.network = read_network(request.cluster, request.cluster_set);
   config.hosts = cluster_text(request.cluster, request.cluster_set);
+  mesh.network.measured_layers = std::move(of_model.times);
+  mesh.question.measured_peak = of_model.peak;
   mesh_keys.read_known(root, mesh.question);
   read_pipeline(root, folder, rules, request);
   with_places(request, [&] { check(request); });

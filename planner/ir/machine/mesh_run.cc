@@ -130,6 +130,22 @@ void must_divide(const std::string& name, std::int64_t size, const std::string& 
                                    "; nearest: ", name, " ", nearest_divisors(whole, size)));
 }
 
+MeshRun measured_run(const MeasuredPeak& peak, MeshRun run) {
+  run.mesh.sizes = {peak.tp, peak.cp, peak.pp, peak.dp};
+  run.mesh.experts = peak.ep;
+  run.microbatch_size = peak.microbatch_size;
+  if (peak.global_batch > 0) run.global_batch = peak.global_batch;
+  run.stages_per_rank = peak.stages_per_rank;
+  run.schedule = peak.stages_per_rank > 1 ? "interleaved_1f1b" : "1f1b";
+  const std::int64_t stages = peak.pp * peak.stages_per_rank;
+  run.balanced =
+      run.architecture.layers % stages != 0 && (run.architecture.layers + 2) % stages != 0;
+  run.zero = peak.zero;
+  run.recomputation = peak.recomputation;
+  run.sequence_parallel = run.sequence_parallel && peak.tp > 1;
+  return run;
+}
+
 std::int64_t MeshRun::microbatches() const {
   return global_batch / (mesh.size(Axis::Data) * microbatch_size);
 }

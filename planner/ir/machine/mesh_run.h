@@ -59,6 +59,9 @@ struct MeshRun {
   /// up to 2; ZeRO 3 always does); else all of a rank's behind its last backward.
   bool overlap_reductions = false;
   double overlap_factor = 1;  ///< Layers::overlap_factor
+  /// What layers keep for backward and hold besides while they run, over what the formula has of
+  /// it: a measured peak says it (MeshQuestion::measured_peak).
+  double activation_factor = 1;
   /// What tp reduces of the gradient of a product's input runs beside the product's weight gradient
   /// (Megatron-LM); for schedules whose backward is in one part.
   bool overlap_input_gradients = false;
@@ -72,6 +75,23 @@ struct MeshRun {
   friend bool operator==(const MeshRun&, const MeshRun&) = default;
 };
 
+inline constexpr double kMostActivations = 16;  ///< MeshRun::activation_factor at most
+
+/// The memory of a run of the question's model that was measured: what its fullest rank had
+/// allocated at most, and how it was divided. The rest of the run is as the question has it.
+struct MeasuredPeak {
+  Bytes bytes{0};  ///< torch.cuda.max_memory_allocated()
+  std::int64_t tp = 1, cp = 1, pp = 1, dp = 1, ep = 1;
+  std::int64_t microbatch_size = 1;
+  std::int64_t global_batch = 0;  ///< 0 = the question's
+  std::int64_t stages_per_rank = 1;
+  int zero = 0;
+  Recompute recomputation = Recompute::None;
+  friend bool operator==(const MeasuredPeak&, const MeasuredPeak&) = default;
+};
+/// The run whose peak was measured, with stages of equally many layers where that divides.
+MeshRun measured_run(const MeasuredPeak& peak, MeshRun run);
+
 /// What is left open of a run: each list what may be chosen, in the order in which equals are
 /// preferred; of sizes, an empty list = all that fit.
 struct MeshQuestion {
@@ -84,6 +104,7 @@ struct MeshQuestion {
   std::vector<Recompute> recomputation{Recompute::None, Recompute::Attention, Recompute::Full};
   /// What Recompute::Selective recomputes: these modules; empty = each of modules_to_try().
   std::vector<Module> modules = {};
+  std::optional<MeasuredPeak> measured_peak = {};
   /// As PlanSettings has them.
   std::optional<AllocatorSettings> allocator = AllocatorSettings{};
   std::optional<double> memory_margin = {};

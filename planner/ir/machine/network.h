@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/measured_layers.h"
 
 namespace pfeife {
 
@@ -41,6 +42,8 @@ struct Network {
   // Within a domain of the innermost level; ranks increase. Empty: half of an all-reduce's time,
   // and that by the bandwidth; of all-to-alls by the bandwidth.
   std::vector<CollectiveTable> all_reduce, all_gather, reduce_scatter, all_to_all;
+  /// A model's layers as measured on `device`, in place of the roofline; empty = by the roofline.
+  MeasuredLayers measured_layers;
   std::vector<std::string> notes;  ///< provenance
 
   const NetworkLevel& inner() const { return levels.front(); }
