@@ -215,7 +215,7 @@ Cluster pipeline_cluster(const MeshRun& run, const Network& hosts) {
 MeshPrice price_mesh(const MeshRun& run, const MeshLayers& all, const Network& network) {
   const std::size_t barriers = family(run.schedule).head_barriers;
   if (barriers > 0) check_shared_head(run);
-  const MeshLayers rest = barriers > 0 ? without_head(all) : MeshLayers{};
+  const MeshLayers rest = barriers > 0 ? without_vocabulary_layers(all) : MeshLayers{};
   const MeshLayers& pieces = barriers > 0 ? rest : all;
   const ScheduleSpec spec{.family = run.schedule,
                           .ranks = static_cast<std::size_t>(run.mesh.size(Axis::Pipeline)),
@@ -228,7 +228,8 @@ MeshPrice price_mesh(const MeshRun& run, const MeshLayers& all, const Network& n
   StageCosts costs = stage_costs(pieces.layers, price.partition, price.placement,
                                  pipeline_cluster(run, network), {.blocks = pieces.blocks});
   if (barriers > 0)
-    add_shared_head(costs, run, network, barriers, /*stops=*/run.schedule == "interlaced");
+    add_vocabulary_shares(costs, run, network, barriers,
+                          /*stops=*/run.schedule == "interlaced");
   price.shares = shares_of(run, pieces, price.partition, price.placement, costs);
   Schedule lowered = lower(schedule, costs, price.placement);
   price.plan = evaluate_lowered(std::move(costs), std::move(lowered), price.placement);

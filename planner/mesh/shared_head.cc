@@ -11,15 +11,11 @@ namespace {
   throw ConfigError({}, "ranks cannot share the output layer: " + why);
 }
 
-/// What a stage holds of a layer's parameters, and what its optimizer takes.
-void add_state(StageCost& stage, const Layers& layers, LayerId layer) {
-  for (const LayerParameter& parameter : layers.parameters) {
-    if (!std::ranges::binary_search(parameter.users, layer)) continue;
-    stage.parameters += parameter.bytes;
-    stage.gradients += parameter.gradient;
-    stage.optimizer_state += parameter.state;
-    stage.optimizer += parameter.optimizer.front();
-  }
+LayerId last_layer(const Layers& layers) { return LayerId{layers.size() - 1}; }
+
+/// Embedding and output layer.
+bool is_vocabulary_layer(const Layers& layers, LayerId layer) {
+  return layer == LayerId{0} || layer == last_layer(layers);
 }
 
 /// What the layer keeps from its forward to its backward.
@@ -33,13 +29,11 @@ Bytes kept(const Layers& layers, LayerId layer) {
   return bytes;
 }
 
-LayerId last_layer(const Layers& layers) { return LayerId{layers.size() - 1}; }
-
 }  // namespace
 
 void check_shared_head(const MeshRun& run) {
   const Mesh& mesh = run.mesh;
-  if (mesh.size(Axis::Pipeline) < 2) refuse("the pipeline has one; choose pp 2 or more");
+  if (mesh.size(Axis::Pipeline) < 2) refuse("the pipeline has one rank; choose pp 2 or more");
   if (mesh.size(Axis::Tensor) > 1 || mesh.size(Axis::Context) > 1 || mesh.experts > 1)
     refuse("a rank of tp, cp or ep has a part of it already; choose pp and dp alone, not " +
            to_string(mesh));
@@ -47,45 +41,46 @@ void check_shared_head(const MeshRun& run) {
     refuse("the orders for it have one stage a rank, not " + std::to_string(run.stages_per_rank));
   if (run.zero > 0)
     refuse("its state is not divided over dp; choose zero 0, not " + std::to_string(run.zero));
-  if (run.architecture.tied_embedding)
-    refuse("its weight is the embedding's, which stays on the first stage; untie them");
 }
 
-MeshLayers without_head(MeshLayers pieces) {
+MeshLayers without_vocabulary_layers(MeshLayers pieces) {
   Layers& layers = pieces.layers;
-  const LayerId head = last_layer(layers);
-  Layer& emptied = layers.layers.back();
-  emptied.times.assign(emptied.times.size(), {});
-  emptied.saved = emptied.weight_saved = emptied.model_input = Bytes{0};
-  emptied.temporary = {};
+  const auto emptied = [&](LayerId layer) { return is_vocabulary_layer(layers, layer); };
+  for (const LayerId id : {LayerId{0}, last_layer(layers)}) {
+    Layer& layer = layers.layers[id.index()];
+    layer.times.assign(layer.times.size(), {});
+    layer.saved = layer.weight_saved = layer.model_input = Bytes{0};
+    layer.temporary = {};
+    if (!layers.reductions.empty()) layers.reductions[id.index()] = {};
+    if (!layers.collectives.empty()) layers.collectives[id.index()] = {};
+  }
   for (std::size_t p = 0; p < layers.parameters.size(); ++p) {
     LayerParameter& parameter = layers.parameters[p];
-    if (parameter.users != std::vector{head}) continue;
+    if (!std::ranges::all_of(parameter.users, emptied)) continue;
     if (p < pieces.reduction.size()) pieces.reduction[p] = Nanoseconds{0};
     parameter.bytes = parameter.gradient = parameter.state = parameter.exchanged = Bytes{0};
     parameter.optimizer.assign(parameter.optimizer.size(), Nanoseconds{0});
   }
   for (LayerStorage& storage : layers.storages) {
-    std::erase(storage.savers, head);
-    std::erase(storage.weight_savers, head);
+    std::erase_if(storage.savers, emptied);
+    std::erase_if(storage.weight_savers, emptied);
   }
   std::erase_if(layers.storages, [](const LayerStorage& storage) {
     return storage.savers.empty() && storage.weight_savers.empty();
   });
-  if (!layers.reductions.empty()) layers.reductions.back() = {};
-  if (!layers.collectives.empty()) layers.collectives.back() = {};
   return pieces;
 }
 
-void add_shared_head(StageCosts& costs, const MeshRun& run, const Network& network,
-                     std::size_t barriers, bool stops) {
+void add_vocabulary_shares(StageCosts& costs, const MeshRun& run, const Network& network,
+                           std::size_t barriers, bool stops) {
   const std::int64_t ranks = run.mesh.size(Axis::Pipeline);
   MeshRun part = run;
   part.mesh.size(Axis::Pipeline) = 1;
   part.architecture.vocabulary = (run.architecture.vocabulary + ranks - 1) / ranks;
   const Layers layers = mesh_layers(part, network).layers;
-  const LayerId head = last_layer(layers);
   const LayerTimes& times = layers.layers.back().times.front();
+  const LayerTimes& lookup = layers.layers.front().times.front();
+  const Nanoseconds embedding = lookup.forward + lookup.backward_input + lookup.backward_weight;
 
   const GroupShape group =
       group_shape(run.mesh, {Axis::Pipeline}, used_of_domain(run.mesh, network));
@@ -107,10 +102,18 @@ void add_shared_head(StageCosts& costs, const MeshRun& run, const Network& netwo
     stage.head_share = times.forward + (barriers == 1 ? times.backward_input : Nanoseconds{0});
     stage.head_rest = times.backward_weight +
                       (barriers == 2 ? times.backward_input : Nanoseconds{0}) +
-                      (stops ? gradient : Nanoseconds{0});
-    stage.head_saved = kept(layers, head);
-    stage.head_temporary = layers.layers.back().temporary.largest();
-    add_state(stage, layers, head);
+                      (stops ? gradient : Nanoseconds{0}) + embedding;
+    stage.head_saved = kept(layers, last_layer(layers));
+    stage.head_temporary = std::max(layers.layers.back().temporary.largest(),
+                                    layers.layers.front().temporary.largest());
+    for (const LayerParameter& parameter : layers.parameters) {
+      const auto shared = [&](LayerId user) { return is_vocabulary_layer(layers, user); };
+      if (std::ranges::none_of(parameter.users, shared)) continue;
+      stage.parameters += parameter.bytes;
+      stage.gradients += parameter.gradient;
+      stage.optimizer_state += parameter.state;
+      stage.optimizer += parameter.optimizer.front();
+    }
   }
 }
 

@@ -14,17 +14,17 @@
 namespace pfeife {
 
 /// Errors: ConfigError without a place where ranks cannot share the output layer: one rank, other
-/// axes than pp and dp, several stages a rank, ZeRO, an embedding that is tied to the output layer.
+/// axes than pp and dp, several stages a rank, ZeRO.
 void check_shared_head(const MeshRun& run);
 
-/// The layers of a run whose output layer costs nothing where it stands, behind the last layer of
-/// the last stage.
-MeshLayers without_head(MeshLayers pieces);
+/// The layers of a run whose embedding and output layer, its first and last, cost nothing.
+MeshLayers without_vocabulary_layers(MeshLayers pieces);
 
-/// Adds the shares to the costs of stages of without_head(): times, parameters with their gradients
-/// and the optimizer's state, what S keeps for T, and the collectives of `barriers`. `stops`: the
-/// gradient of the input is reduced within T, since nothing runs beside it (`interlaced`).
-void add_shared_head(StageCosts& costs, const MeshRun& run, const Network& network,
-                     std::size_t barriers, bool stops);
+/// Adds the shares to the costs of stages of without_vocabulary_layers(): times, parameters with
+/// their gradients and the optimizer's state, what S keeps for T, and the collectives of
+/// `barriers`. `stops`: the gradient of the output layer's input is reduced within T, since nothing
+/// runs beside it (`interlaced`).
+void add_vocabulary_shares(StageCosts& costs, const MeshRun& run, const Network& network,
+                           std::size_t barriers, bool stops);
 
 }  // namespace pfeife
