@@ -143,8 +143,8 @@ int run_generate(const Arguments& arguments) {
   if (!options.read(arguments, "family")) {
     std::cout << "\nFamilies:\n";
     std::vector<std::vector<std::string>> rows;
-    for (const Mode mode : {Mode::Train, Mode::Forward})
-      for (const Family& known : families(mode)) rows.push_back({"  " + known.name, known.rule});
+    for (const auto table : {families(), shared_head_families(), families(Mode::Forward)})
+      for (const Family& known : table) rows.push_back({"  " + known.name, known.rule});
     std::cout << plain_grid(rows, false);
     return kFine;
   }

@@ -8,6 +8,7 @@
 #include "planner/ir/basics/error.h"
 #include "planner/ir/schedule/lower.h"
 #include "planner/mesh/repeat_layer.h"
+#include "planner/mesh/shared_head.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {
@@ -93,7 +94,8 @@ std::vector<MeshShares> shares_of(const MeshRun& run, const MeshLayers& pieces,
     rank_of.resize(partition.end(s, pieces.layers.size()), placement.rank(StageId{s}));
     MeshShares& of = shares[placement.rank(StageId{s}).index()];
     const StageCost& cost = costs.stages[s];
-    of.compute += microbatches * (cost.forward + cost.backward_input + cost.backward_weight);
+    of.compute += microbatches * (cost.forward + cost.backward_input + cost.backward_weight +
+                                  cost.head_share + cost.head_rest);
     of.optimizer += cost.optimizer;
   }
   std::vector<bool> again(pieces.layers.size(), false);
@@ -216,7 +218,11 @@ Cluster pipeline_cluster(const MeshRun& run, const Network& hosts) {
   return cluster;
 }
 
-MeshPrice price_mesh(const MeshRun& run, const MeshLayers& pieces, const Network& network) {
+MeshPrice price_mesh(const MeshRun& run, const MeshLayers& all, const Network& network) {
+  const std::size_t barriers = family(run.schedule).head_barriers;
+  if (barriers > 0) check_shared_head(run);
+  const MeshLayers rest = barriers > 0 ? without_vocabulary_layers(all) : MeshLayers{};
+  const MeshLayers& pieces = barriers > 0 ? rest : all;
   const ScheduleSpec spec{.family = run.schedule,
                           .ranks = static_cast<std::size_t>(run.mesh.size(Axis::Pipeline)),
                           .microbatches = static_cast<std::size_t>(run.microbatches()),
@@ -227,6 +233,9 @@ MeshPrice price_mesh(const MeshRun& run, const MeshLayers& pieces, const Network
   price.partition = mesh_partition(run, pieces);
   StageCosts costs = stage_costs(pieces.layers, price.partition, price.placement,
                                  pipeline_cluster(run, network), {.blocks = pieces.blocks});
+  if (barriers > 0)
+    add_vocabulary_shares(costs, run, network, barriers,
+                          /*stops=*/run.schedule == "interlaced");
   price.shares = shares_of(run, pieces, price.partition, price.placement, costs);
   Schedule lowered = lower(schedule, costs, price.placement);
   price.plan = evaluate_lowered(std::move(costs), std::move(lowered), price.placement);

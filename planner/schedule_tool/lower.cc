@@ -44,7 +44,8 @@ Schedule lower_schedule(const Schedule& schedule, const LowerRequest& request) {
   if (request.merge_backward) compute = merge_backward(compute);
   if (request.split_backward) compute = split_backward(compute);
   const Placement placement = placement_or_error(compute);
-  StageCosts costs = stage_costs_of(request.costs, placement.stages(), slice_count(compute));
+  StageCosts costs = stage_costs_of(request.costs, placement.stages(), slice_count(compute),
+                                    head_barriers(compute));
   add_skips(costs, request);
   for (StageCosts::Slice& slice : costs.slices) slice.pairs = costs.pairs;
   for (const auto& group : request.tied) {

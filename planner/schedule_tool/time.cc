@@ -11,7 +11,8 @@ namespace {
 /// Both directions between stages, as many as the schedule itself shows, at the given transfer
 /// time.
 StageCosts costs_for(const Schedule& schedule, const UnitCosts& units) {
-  StageCosts costs = stage_costs_of(units, stage_count(schedule), slice_count(schedule));
+  StageCosts costs =
+      stage_costs_of(units, stage_count(schedule), slice_count(schedule), head_barriers(schedule));
   const Nanoseconds time = nanoseconds_from_ms(units.transfer);
   costs.pairs.clear();
   for (const StageGraph::Edge& e : requirements_of(schedule, true, units.mode).stages.edges)

@@ -12,15 +12,15 @@
 namespace pfeife::tool {
 namespace {
 
-const std::vector<std::string> kKeys{"f",       "i",        "w",       "b",     "optimizer",
-                                     "offload", "transfer", "overlap", "linear"};
+const std::vector<std::string> kKeys{"f",        "i",          "w",         "b",
+                                     "s",        "t",          "optimizer", "offload",
+                                     "transfer", "collective", "overlap",   "linear"};
 
 [[noreturn]] void fail(const std::string& item, const std::string& reason) {
-  throw ConfigError({},
-                    "--costs: '" + item + "': " + reason +
-                        "; allowed: f, i, w, b (= i + w), optimizer, offload, transfer in ms, the "
-                        "factor overlap and the share linear, as in "
-                        "f=1,i=1,w=1,transfer=0.05");
+  throw ConfigError({}, "--costs: '" + item + "': " + reason +
+                            "; allowed: f, i, w, b (= i + w), s, t, optimizer, offload, transfer, "
+                            "collective in ms, the factor overlap and the share linear, as in "
+                            "f=1,i=1,w=1,transfer=0.05");
 }
 
 constexpr const char* kExpectedNumber = "a number from 0 to 1e9 is expected";
@@ -60,16 +60,21 @@ void set(UnitCosts& costs, const std::string& item) {
   } else if (key == "b") {
     for (double& value : values) value /= 2;
     costs.backward_input = costs.backward_weight = values;
+  } else if (key == "s") {
+    costs.share = values;
+  } else if (key == "t") {
+    costs.rest = values;
   } else if (key == "optimizer") {
     costs.optimizer = values;
   } else if (key == "offload") {
     costs.offload = values;
-  } else if (key == "transfer" || key == "overlap" || key == "linear") {
+  } else if (key == "transfer" || key == "collective" || key == "overlap" || key == "linear") {
     if (values.size() != 1) fail(item, "one value is expected");
     if (key == "linear" && values[0] > 1) fail(item, "a share from 0 to 1 is expected");
-    (key == "transfer"  ? costs.transfer
-     : key == "overlap" ? costs.overlap
-                        : costs.linear) = values[0];
+    (key == "transfer"     ? costs.transfer
+     : key == "collective" ? costs.collective
+     : key == "overlap"    ? costs.overlap
+                           : costs.linear) = values[0];
   } else {
     const std::string nearest = nearest_spelling(key, kKeys);
     fail(item, "unknown key" + (nearest.empty() ? "" : ", did you mean " + nearest + "?"));
@@ -106,7 +111,8 @@ UnitCosts parse_costs(const std::string& text) {
   return costs;
 }
 
-StageCosts stage_costs_of(const UnitCosts& costs, std::size_t stages, std::size_t slices) {
+StageCosts stage_costs_of(const UnitCosts& costs, std::size_t stages, std::size_t slices,
+                          std::size_t head_barriers) {
   StageCosts result = uniform_costs(stages, Nanoseconds{0}, Nanoseconds{0}, Nanoseconds{0},
                                     nanoseconds_from_ms(costs.transfer));
   for (std::size_t s = 0; s < stages; ++s) {
@@ -117,7 +123,12 @@ StageCosts stage_costs_of(const UnitCosts& costs, std::size_t stages, std::size_
     stage.optimizer = nanoseconds_from_ms(at(costs.optimizer, s, stages));
     stage.offload = stage.reload = nanoseconds_from_ms(at(costs.offload, s, stages));
     if (stage.offload > Nanoseconds{0}) stage.offloaded = stage.saved;
+    if (head_barriers == 0) continue;
+    stage.head_share = nanoseconds_from_ms(at(costs.share, s, stages));
+    stage.head_rest = nanoseconds_from_ms(at(costs.rest, s, stages));
   }
+  const Nanoseconds together = nanoseconds_from_ms(costs.collective);
+  if (head_barriers > 0) result.head = SharedHead{head_barriers, together, together, together};
   result.overlap_factor = costs.overlap;
   if (slices > 1) {
     const double linear[] = {costs.linear};

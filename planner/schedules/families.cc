@@ -28,8 +28,15 @@ namespace pfeife {
   FAMILY(terapipe)                 \
   FAMILY(slimpipe)
 
+// Families whose ranks share the output layer.
+#define PFEIFE_SHARED_HEAD(FAMILY) \
+  FAMILY(vocab_1)                  \
+  FAMILY(vocab_2)                  \
+  FAMILY(interlaced)
+
 #define PFEIFE_DECLARE(name) Family name();
 PFEIFE_FAMILIES(PFEIFE_DECLARE)
+PFEIFE_SHARED_HEAD(PFEIFE_DECLARE)
 #undef PFEIFE_DECLARE
 Family forward_only();
 
@@ -38,14 +45,19 @@ std::span<const Family> families(Mode mode) {
   if (mode == Mode::Forward) return of_forward;
 #define PFEIFE_ENTRY(name) name(),
   static const std::vector<Family> table{PFEIFE_FAMILIES(PFEIFE_ENTRY)};
+  return table;
+}
+
+std::span<const Family> shared_head_families() {
+  static const std::vector<Family> table{PFEIFE_SHARED_HEAD(PFEIFE_ENTRY)};
 #undef PFEIFE_ENTRY
   return table;
 }
 
 const Family& family(const std::string& name) {
   std::vector<std::string> names;
-  for (const Mode mode : {Mode::Train, Mode::Forward})
-    for (const Family& known : families(mode)) {
+  for (const auto table : {families(), shared_head_families(), families(Mode::Forward)})
+    for (const Family& known : table) {
       if (known.name == name) return known;
       names.push_back(known.name);
     }

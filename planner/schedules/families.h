@@ -15,6 +15,9 @@ namespace pfeife {
 /// alone.
 std::span<const Family> families(Mode mode = Mode::Train);
 
+/// Families of training steps whose ranks share the output layer: with S and T in their rows.
+std::span<const Family> shared_head_families();
+
 /// The family of that name, of either mode. Errors: ConfigError with the nearest spelling.
 const Family& family(const std::string& name);
 

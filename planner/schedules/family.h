@@ -41,6 +41,8 @@ struct Family {
   /// Not among `all`: zbv_greedy begins with its order where memory is short.
   bool only_by_name = false;
   Mode mode = Mode::Train;  ///< what its rows are of
+  /// All ranks share the output layer (StageGraph::head_barriers); 0: the last stage has it.
+  std::size_t head_barriers = 0;
 
   /// Searched with whole microbatches: those whose order is written down for slices are, without
   /// them, other families.

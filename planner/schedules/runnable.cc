@@ -9,7 +9,7 @@ class Executor {
  public:
   Executor(const Schedule& schedule, std::size_t stages, std::size_t microbatches)
       : schedule_(schedule),
-        graph_(chain(stages)),
+        graph_(graph_of(schedule, stages)),
         edges_(graph_),
         microbatches_(microbatches),
         forward_(stages * microbatches),
@@ -39,6 +39,16 @@ class Executor {
   std::size_t at(StageId stage, MicrobatchId m) const {
     return stage.index() * microbatches_ + m.index();
   }
+  static StageGraph graph_of(const Schedule& schedule, std::size_t stages) {
+    StageGraph graph = chain(stages);
+    graph.head_barriers = head_barriers(schedule);
+    return graph;
+  }
+  std::size_t& parts_done(Op collective, const Action& a) {
+    std::vector<std::size_t>& done = parts_done_[collective_number(collective)];
+    done.resize(microbatches_, 0);
+    return done[a.microbatch->index()];
+  }
   std::vector<bool>& computed(Direction way) {
     return way == Direction::Forward ? forward_ : backward_;
   }
@@ -52,12 +62,15 @@ class Executor {
                             [&](std::uint32_t, StageId source, Direction direction) {
                               all = all && computed(direction)[at(source, a)];
                             });
+      if (const auto read = collective_read(a, graph_))
+        all = all && parts_done(*read, a) == collective_parts(*read, graph_);
     });
     return all;
   }
   void finish(const Cell& cell) {
     for_each_action(cell, [&](const Action& a) {
       if (const auto way = operation(a.op).passes) computed(*way)[at(a.stage, a)] = true;
+      if (const auto next = collective_made(a, graph_)) ++parts_done(*next, a);
     });
   }
 
@@ -66,7 +79,8 @@ class Executor {
   const StageEdges edges_;
   std::size_t microbatches_;
   std::vector<bool> forward_, backward_;  // [stage * microbatches + microbatch] done
-  std::vector<std::size_t> next_;         // [rank]
+  std::array<std::vector<std::size_t>, kHeadCollectives.size()> parts_done_;  // [microbatch]
+  std::vector<std::size_t> next_;                                             // [rank]
 };
 
 }  // namespace

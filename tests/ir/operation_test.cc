@@ -37,6 +37,20 @@ TEST(Operations, AMicrobatchKeepsNothingAfterItsBackward) {
   }
 }
 
+// S and T make nothing that B reads on their own stage: their collectives do.
+TEST(Operations, SharesOfTheOutputLayerComputeKeepNoActivationsAndEachTakesATimeOfItsOwn) {
+  const Sum both = sum({Op::HeadShare, Op::HeadRest});
+  EXPECT_EQ(both.saved, 0);
+  EXPECT_EQ(both.weight_saved, 0);
+  EXPECT_TRUE(both.weight_gradient);
+  EXPECT_FALSE(both.input_gradient);
+  for (const Operation& known : kOperations) {
+    EXPECT_EQ(is_head(known.op), known.op == Op::HeadShare || known.op == Op::HeadRest);
+    EXPECT_TRUE(!is_head(known.op) || is_compute(known.op));
+    EXPECT_TRUE(!is_head_collective(known.op) || known.task == TaskKind::Reduction);
+  }
+}
+
 TEST(Operations, BIsIAndW) {
   const Sum whole = sum({Op::Backward}), halves = sum({Op::BackwardInput, Op::BackwardWeight});
   EXPECT_EQ(whole.saved, halves.saved);

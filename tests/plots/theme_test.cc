@@ -11,7 +11,7 @@ namespace {
 TEST(Theme, FillsOfOneLaneDifferForEverySight) {
   const std::vector<std::vector<Paint>> lanes{
       {Paint::Forward, Paint::Backward, Paint::BackwardInput, Paint::BackwardWeight, Paint::Overlap,
-       Paint::Optimizer, Paint::Reduction},
+       Paint::Optimizer, Paint::Reduction, Paint::HeadShare, Paint::HeadRest},
       {Paint::SendForward, Paint::SendBackward, Paint::Reduction, Paint::Offload, Paint::Reload}};
   for (const auto& lane : lanes)
     for (const Matrix& sight : kSights)

@@ -15,7 +15,9 @@ namespace {
 /// Valid schedules, compute-only and lowered, of every family.
 std::vector<std::string> seeds() {
   std::vector<std::string> texts{"", "0F0", "0F0,0B0\r\n", "0SKIP_SEND_F0>3\n"};
-  for (const Family& known : families()) {
+  std::vector<Family> all(families().begin(), families().end());
+  for (const Family& known : shared_head_families()) all.push_back(known);
+  for (const Family& known : all) {
     const Schedule schedule =
         generate_schedule({.family = known.name, .ranks = 2, .microbatches = 4}, false);
     LowerRequest request;

@@ -38,7 +38,8 @@ TEST(GoldenSchedules, EveryFileIsMadeLetterForLetterAndEveryFamilyHasOne) {
     EXPECT_EQ(write_schedule(generate(spec)), read_file(entry.path())) << entry.path();
     seen.insert(spec.family);
   }
-  for (const Family& known : families()) EXPECT_TRUE(seen.contains(known.name)) << known.name;
+  for (const auto table : {families(), shared_head_families()})
+    for (const Family& known : table) EXPECT_TRUE(seen.contains(known.name)) << known.name;
 }
 
 }  // namespace

@@ -88,6 +88,11 @@ class Ledger {
         return book_send(action);
       case Op::Recv:
         return book_recv(action);
+      case Op::HeadShare:
+        now_ += costs_.stages[action.stage.index()].head_saved;
+        return now_ + costs_.stages[action.stage.index()].head_temporary;
+      case Op::HeadRest:
+        return book_head_rest(costs_.stages[action.stage.index()]);
       default:
         return now_;
     }
@@ -160,6 +165,12 @@ class Ledger {
     Bytes most = action.op == Op::Backward ? stage.temporary.backward : stage.temporary.input;
     if (splits_[action.stage.index()]) most = std::max(most, stage.temporary.input);
     return std::max(most, stage.forward_again) + stage.recomputed;
+  }
+
+  Bytes book_head_rest(const StageCost& stage) {
+    const Bytes highest = now_ + stage.head_temporary;
+    now_ -= stage.head_saved;
+    return highest;
   }
 
   Bytes book_weight(const Action& action) {

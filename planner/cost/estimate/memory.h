@@ -5,14 +5,15 @@
 // end of the action that uses it; a value that leaves the stage from its F until its last SEND (on
 // the same rank: until the F that reads it is done); `saved` from F to B or I; `weight_saved` from
 // I to W; temporaries within an action (stage_temporary.h), and what B or I of a recomputed stage
-// restores; of the microbatch that a stage runs forward last, as StageCosts::last says. Slices hold
-// what StageCosts::slices says, and gradients of keys and values from the backward of the
-// microbatch's last slice to their own. A value is one storage: while several of these hold it, it
-// counts once. What a stage offloads of a microbatch is held from its F to the end of its OFFLOAD
-// and from its RELOAD to the end of its B or I, at the times of the estimate. Not modelled: an
-// OFFLOAD that other work delays; messages that come before the row receives them, because another
-// rank is ahead; copies while gradients of tied parameters are reduced; fragmentation, the
-// allocator's rounding, buffers of the communication library (DeviceKind::reserve).
+// restores; what S of a shared output layer keeps for T; of the microbatch that a stage runs
+// forward last, as StageCosts::last says. Slices hold what StageCosts::slices says, and gradients
+// of keys and values from the backward of the microbatch's last slice to their own. A value is one
+// storage: while several of these hold it, it counts once. What a stage offloads of a microbatch is
+// held from its F to the end of its OFFLOAD and from its RELOAD to the end of its B or I, at the
+// times of the estimate. Not modelled: an OFFLOAD that other work delays; messages that come before
+// the row receives them, because another rank is ahead; copies while gradients of tied parameters
+// are reduced; fragmentation, the allocator's rounding, buffers of the communication library
+// (DeviceKind::reserve).
 #pragma once
 
 #include <vector>

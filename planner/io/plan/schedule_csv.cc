@@ -50,6 +50,11 @@ std::optional<std::string> written(const Cell& cell, Reader reader, std::size_t 
                                 std::to_string(position + 1) + ": " + to_string(*action) +
                                 " names a slice, which torch.distributed.pipelining cannot do; its "
                                 "microbatches are whole");
+    if (is_head(action->op))
+      throw ConfigError({}, "row " + std::to_string(rank + 1) + ", cell " +
+                                std::to_string(position + 1) + ": " + to_string(*action) +
+                                " is of an output layer that all ranks share, which "
+                                "torch.distributed.pipelining cannot do; its last stage has it");
     if (is_copy(action->op))
       throw ConfigError({}, "row " + std::to_string(rank + 1) + ", cell " +
                                 std::to_string(position + 1) + ": " + to_string(*action) +

@@ -26,6 +26,7 @@ struct Place {
 struct Life {
   std::uint32_t stage = 0, microbatch = 0;
   std::optional<Place> forward, backward, backward_input, backward_weight, offload, reload;
+  std::optional<Place> share, rest;  ///< S and T of the output layer that all ranks share
 
   /// Where gradients of inputs are made.
   std::optional<Place> gradient() const { return backward ? backward : backward_input; }
@@ -95,6 +96,10 @@ Reading read(const Schedule& schedule, const Requirements& required, Findings& f
 /// slices in order, local values made before they are used. (As all that a slice or a copy waits
 /// for in its stage is in one row, rows that pass this judge cannot hang for it.)
 void judge_lives(const Reading& reading, Findings& findings);
+/// S and T of every rank and microbatch, where all ranks share the output layer: in one order on
+/// all ranks, T behind S, and on the last stage F, S (and T, with two barriers) and B in this
+/// order.
+void judge_head(const Reading& reading, Findings& findings);
 /// Every SEND with its RECV, between the maker and the user of its value, in the same order on both
 /// sides.
 void judge_transfers(const Reading& reading, Findings& findings);

@@ -200,6 +200,12 @@ void Execution::add_needs_of(const Action& a, Item item) {
   }
   const Life* life = reading_.life(a.stage.index(), a.microbatch->index());
   if (a.op == Op::BackwardWeight) return need(item, life->backward_input);
+  const std::size_t last = reading_.home.size() - 1;
+  if (a.op == Op::HeadShare) return need(item, reading_.life(last, a.microbatch->index())->forward);
+  if (a.op == Op::HeadRest) return need_of_all(item, *a.microbatch, &Life::share);
+  if (a.op != Op::Forward && a.stage.index() == last && reading_.required.stages.head_barriers > 0)
+    need_of_all(item, *a.microbatch,
+                reading_.required.stages.head_barriers == 1 ? &Life::share : &Life::rest);
   if (a.op != Op::Forward) need(item, life->forward);
   if (a.op == Op::Forward) {
     for (const std::uint32_t e : into_[a.stage.index()])
@@ -208,6 +214,12 @@ void Execution::add_needs_of(const Action& a, Item item) {
     for (const std::uint32_t e : out_of_[a.stage.index()])
       if (reading_.edge(e).gradient) need_value(item, e, Direction::Backward, *a.microbatch);
   }
+}
+
+/// The item waits for what every stage does with the microbatch.
+void Execution::need_of_all(Item item, MicrobatchId m, std::optional<Place> Life::*what) {
+  for (std::size_t s = 0; s < reading_.home.size(); ++s)
+    need(item, reading_.life(s, m.index())->*what);
 }
 
 void Execution::need_value(Item item, std::uint32_t e, Direction direction, MicrobatchId m) {

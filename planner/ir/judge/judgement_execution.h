@@ -68,6 +68,7 @@ class Execution {
   void add_needs_of(const Action& action, Item item);
   void need_value(Item item, std::uint32_t edge, Direction direction, MicrobatchId m);
   void need(Item item, const std::optional<Place>& place);
+  void need_of_all(Item item, MicrobatchId m, std::optional<Place> Life::*what);
   bool is_first(Item item) const;
   void finish(Item item, std::deque<Item>& candidates);
   const Cell& cell(Place p) const { return reading_.schedule.rows[p.rank][p.position]; }

@@ -41,6 +41,9 @@ class Reader {
   }
 
   void read_action(const Action& a, Place place) {
+    if (is_head_collective(a.op))
+      return findings_.add(place,
+                           to_string(a) + " is what S and T of all ranks imply; no row names it");
     if (!in_range(a, place)) return;
     if (is_copy(a.op)) return read_copy(a, place);
     auto& home = reading_.home[a.stage.index()];
@@ -169,6 +172,8 @@ class Reader {
       if (o.op == Op::BackwardWeight) keep(life.backward_weight, o, cell + "W" + m);
       if (o.op == Op::Offload) keep(life.offload, o, text_at(o));
       if (o.op == Op::Reload) keep(life.reload, o, text_at(o));
+      if (o.op == Op::HeadShare) keep(life.share, o, cell + "S" + m);
+      if (o.op == Op::HeadRest) keep(life.rest, o, cell + "T" + m);
     }
     for (const Life& life : reading_.lives) {
       if (!life.backward) continue;

@@ -18,6 +18,7 @@ std::vector<Violation> validate(const Schedule& schedule, const Requirements& re
   }
   const Reading reading = read(schedule, requirements, findings);
   judge_lives(reading, findings);
+  judge_head(reading, findings);
   if (requirements.lowered) judge_transfers(reading, findings);
   judge_state(reading, findings);
   if (!findings.hangs()) judge_deadlock(reading, semantics, findings);
@@ -40,6 +41,7 @@ Requirements requirements_of(const Schedule& schedule, StageGraph stages, Mode m
 Requirements requirements_of(const Schedule& schedule, bool lowered, Mode mode) {
   Requirements required = requirements_of(schedule, chain(stage_count(schedule), mode), mode);
   required.lowered = lowered;
+  if (mode == Mode::Train) required.stages.head_barriers = head_barriers(schedule);
   std::vector<StageGraph::Edge> skips;
   for (const auto& row : schedule.rows)
     for (const Cell& cell : row)

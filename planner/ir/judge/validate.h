@@ -28,9 +28,9 @@ struct Requirements {
 /// Checks: complete (where the mode is forward: F alone) and nothing twice, every stage on one
 /// rank, order within a cell's life (F before B or I, I before W), slices of a microbatch (F in
 /// ascending order, B or I in descending order, in every stage), copies in pairs between F and B or
-/// I, transfers matched and in the same
-/// order on both sides, reductions after the last backward, free of deadlock under `semantics` (the
-/// contract's default is pair queues, blocking).
+/// I, S and T of an output layer that all ranks share on all of them and in one order, transfers
+/// matched and in the same order on both sides, reductions after the last backward, free of
+/// deadlock under `semantics` (the contract's default is pair queues, blocking).
 std::vector<Violation> validate(const Schedule& schedule, const Requirements& requirements,
                                 const Semantics& semantics = {.queues = Queues::Pair,
                                                               .links = Links::Delay,

@@ -22,6 +22,12 @@ Action backward_input(StageId stage, MicrobatchId microbatch) {
 Action backward_weight(StageId stage, MicrobatchId microbatch) {
   return {.op = Op::BackwardWeight, .stage = stage, .microbatch = microbatch};
 }
+Action head_share(StageId stage, MicrobatchId microbatch) {
+  return {.op = Op::HeadShare, .stage = stage, .microbatch = microbatch};
+}
+Action head_rest(StageId stage, MicrobatchId microbatch) {
+  return {.op = Op::HeadRest, .stage = stage, .microbatch = microbatch};
+}
 Action send(StageId from, StageId to, MicrobatchId microbatch, Direction direction) {
   return {
       .op = Op::Send, .stage = from, .microbatch = microbatch, .direction = direction, .peer = to};
@@ -248,7 +254,8 @@ class CellReader {
       const std::size_t end = rest.find(';');
       overlap.parts.push_back(read_action(rest.substr(0, end)));
       if (!error_.empty()) return {};
-      if (!is_compute(overlap.parts.back().op)) fail("only F, B, I and W run side by side");
+      const Op op = overlap.parts.back().op;
+      if (!is_compute(op) || is_head(op)) fail("only F, B, I and W run side by side");
       if (end == std::string_view::npos) break;
       rest.remove_prefix(end + 1);
     }

@@ -1,8 +1,9 @@
 // Actions: what a rank is told to do, one at a time, and their text form.
 //
-// The text form is the grammar of torch.distributed.pipelining plus four extensions of ours (skip
-// transfers, the optimizer step, slices of a microbatch's sequence, copies to the host); the strict
-// reader is parse_cell. Whole schedules as files: planner/io/plan/schedule_csv.h.
+// The text form is the grammar of torch.distributed.pipelining plus five extensions of ours (skip
+// transfers, the optimizer step, slices of a microbatch's sequence, copies to the host, shares of
+// the output layer); the strict reader is parse_cell. Whole schedules as files:
+// planner/io/plan/schedule_csv.h.
 #pragma once
 
 #include <compare>
@@ -22,7 +23,7 @@ struct Action {
   Op op = Op::Forward;
   StageId stage;
   std::optional<MicrobatchId>
-      microbatch;  ///< present for F B I W, transfers and copies, absent for the rest
+      microbatch;  ///< present for F B I W S T, transfers and copies, absent for the rest
   Direction direction = Direction::Forward;  ///< meaningful for transfers; Forward otherwise
   std::optional<StageId> peer;               ///< the other stage of a transfer; absent otherwise
 
@@ -33,6 +34,8 @@ Action forward(StageId stage, MicrobatchId microbatch);
 Action backward(StageId stage, MicrobatchId microbatch);
 Action backward_input(StageId stage, MicrobatchId microbatch);
 Action backward_weight(StageId stage, MicrobatchId microbatch);
+Action head_share(StageId stage, MicrobatchId microbatch);  ///< `stage`: of the rank that has it
+Action head_rest(StageId stage, MicrobatchId microbatch);
 Action send(StageId from, StageId to, MicrobatchId microbatch, Direction direction);
 Action recv(StageId at, StageId from, MicrobatchId microbatch, Direction direction);
 Action offload(StageId stage, MicrobatchId microbatch);
@@ -61,7 +64,7 @@ void for_each_action(const Cell& cell, Visitor&& visit) {
 /// A transfer past the neighbouring stage.
 bool is_skip(const Action& action);
 
-/// "2F0", "3F2.1" (slice 1 of microbatch 2), "1SEND_B3", "0SKIP_SEND_F0>3", "2OFFLOAD0",
+/// "2F0", "3S0", "3F2.1" (slice 1 of microbatch 2), "1SEND_B3", "0SKIP_SEND_F0>3", "2OFFLOAD0",
 /// "0OPTIMIZER_STEP", "(4F4;3B0)OVERLAP_F_B", "" for an idle cell.
 std::string to_string(const Action& action);
 std::string to_string(const Cell& cell);

@@ -24,6 +24,18 @@ struct StageEdges {
 /// it.
 std::optional<MicrobatchId> slice_before(const Action& action);
 
+/// The collective of an output layer that all ranks share whose result the action reads: S that of
+/// the last stage's F, T that of all S, B and I of the last stage that of all S or all T.
+std::optional<Op> collective_read(const Action& action, const StageGraph& graph);
+/// The collective that begins when the action, and those like it on all ranks, are done.
+std::optional<Op> collective_made(const Action& action, const StageGraph& graph);
+/// How many actions have to be done before a collective begins.
+std::size_t collective_parts(Op collective, const StageGraph& graph);
+/// Its place in kHeadCollectives.
+constexpr std::size_t collective_number(Op collective) {
+  return static_cast<std::size_t>(collective) - static_cast<std::size_t>(kHeadCollectives.front());
+}
+
 /// Calls `visit(edge, source, direction)` for each message that a compute action reads: the number
 /// of its edge, the stage that made it. F reads along all edges into its stage, B and I against all
 /// that leave it and carry gradients.

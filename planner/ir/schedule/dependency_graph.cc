@@ -96,6 +96,8 @@ class Connector {
 
   void connect_data() {
     const std::size_t count = graph_.tasks.size();
+    for (const auto& [part, collective] : tasks_.collective_parts)
+      connect(part, collective, EdgeKind::Data);
     for (std::uint32_t t = 0; t < count; ++t) {
       const Task& task = graph_.tasks[t];
       if (task.kind == TaskKind::Compute)
@@ -123,6 +125,12 @@ class Connector {
                           [&](std::uint32_t e, StageId source, Direction direction) {
                             connect_value(e, source, action, direction, task);
                           });
+    if (const auto read = collective_read(action, stages_)) {
+      const std::uint32_t collective =
+          tasks_.collective[collective_number(*read)][action.microbatch->index()];
+      PFEIFE_CHECK(collective != kNoTask, to_string(action), ": nothing makes what it reads");
+      connect(collective, task, EdgeKind::Data);
+    }
   }
   /// The action needs what stage `source` hands over along edge `e`: by transfer, or directly on
   /// the same rank.

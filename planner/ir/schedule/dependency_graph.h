@@ -25,7 +25,12 @@
 //    done; the first part of the next stage of the rank waits for that rest (one link). An
 //    optimizer step waits for the reductions of all stages of its rank that have no more gradients
 //    to make;
-//  - the norm waits for all weight gradients and reductions, and every optimizer step for it.
+//  - the norm waits for all weight gradients and reductions, and every optimizer step for it;
+//  - an output layer that all ranks share: each S waits for the BROADCAST_F of its microbatch,
+//  which
+//    waits for the F of the last stage; each T for the REDUCE_S, which waits for all S; B or I of
+//    the last stage for the REDUCE_S, or for the REDUCE_T, which waits for all T
+//    (StageGraph::head_barriers). These collectives hold no rank and do not queue.
 // Edges that rank order already implies are left out. A cycle is a deadlock and is data, not an
 // error: see TaskOrder::blocked.
 #pragma once

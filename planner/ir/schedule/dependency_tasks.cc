@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/action_inputs.h"
 
 namespace pfeife {
 namespace {
@@ -47,7 +48,7 @@ class SlotTable {
   }
 
  private:
-  static constexpr std::size_t kSingleOps = 4;  // F, B, I, W
+  static constexpr std::size_t kSingleOps = 6;  // F, B, I, W, S, T
 
   bool is_apart(const Action& action) const {
     return !last_.empty() && (makes_input_gradient(action.op) || is_copy(action.op)) &&
@@ -57,7 +58,7 @@ class SlotTable {
   std::vector<DurationSlot>& slots_;
   std::vector<MicrobatchId> last_;
   std::map<std::tuple<TaskKind, std::vector<Action>, std::vector<StageId>>, std::uint32_t> number_;
-  std::vector<std::uint32_t> single_;  // [stage * 4 + op] of compute cells with one action
+  std::vector<std::uint32_t> single_;  // [stage * 6 + op] of compute cells with one action
 };
 
 class TaskBuilder {
@@ -88,6 +89,7 @@ class TaskBuilder {
     add_reductions();
     if (stages_.replicas) add_replicas();
     add_norm();
+    add_head_collectives();
     add_copies();
     return std::move(built_);
   }
@@ -261,6 +263,35 @@ class TaskBuilder {
         built_.tasks[built_.norm].parties.push_back(rank);
         built_.reductions.push_back({built_.norm, rank, p, action->stage});
       }
+  }
+  /// One task for each collective of each microbatch, at the first action that it waits for.
+  void add_head_collectives() {
+    if (stages_.head_barriers == 0) return;
+    for (auto& tasks : built_.collective) tasks.assign(built_.microbatches, kNoTask);
+    const std::size_t computed = built_.tasks.size();
+    for (std::uint32_t part = 0; part < computed; ++part)
+      if (built_.tasks[part].kind == TaskKind::Compute)
+        for_each_action(Cell{built_.tasks[part].cell}, [&](const Action& action) {
+          if (const auto op = collective_made(action, stages_))
+            built_.collective_parts.emplace_back(part, collective_task(*op, action, part));
+        });
+  }
+  std::uint32_t collective_task(Op op, const Action& action, std::uint32_t part) {
+    std::uint32_t& task = built_.collective[collective_number(op)][action.microbatch->index()];
+    if (task != kNoTask) return task;
+    task = static_cast<std::uint32_t>(built_.tasks.size());
+    const Task first = built_.tasks[part];
+    Action collective = stage_action(op, action.stage);
+    const std::uint32_t slot = slots_.number({TaskKind::Reduction, {collective}, {}});
+    collective.microbatch = action.microbatch;
+    built_.tasks.push_back({TaskKind::Reduction, slot, first.rank, first.rank, first.position,
+                            first.position, Cell{collective}, all_ranks()});
+    return task;
+  }
+  std::vector<RankId> all_ranks() const {
+    std::vector<RankId> ranks;
+    for (std::size_t r = 0; r < schedule_.ranks(); ++r) ranks.emplace_back(r);
+    return ranks;
   }
   void add_copies() {
     for (std::size_t r = 0; r < schedule_.ranks(); ++r)

@@ -2,7 +2,9 @@
 // half of dependencies().
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "planner/ir/schedule/dependency_graph.h"
@@ -37,6 +39,10 @@ struct DependencyTasks {
   std::vector<Replicas> replicas;
   std::vector<std::uint32_t> offload, reload;  ///< [stage * microbatches + m]; empty = none
   std::uint32_t norm = kNoTask;                ///< of all REDUCE_NORMs
+  /// [collective_number][m] The collectives of an output layer that all ranks share, and their
+  /// parts.
+  std::array<std::vector<std::uint32_t>, kHeadCollectives.size()> collective;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> collective_parts;  ///< (part, collective)
 
   std::size_t place(StageId stage, MicrobatchId m) const {
     return stage.index() * microbatches + m.index();

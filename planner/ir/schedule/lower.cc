@@ -25,6 +25,10 @@ std::string slices_text(MicrobatchId found, std::size_t slices) {
 
 void check_action(const Action& action, std::size_t rank, std::size_t position,
                   const Placement& placement, std::size_t slices) {
+  if (is_head_collective(action.op))
+    throw ConfigError({}, place(rank, position) + ": " + to_string(action) +
+                              ": S and T say when the ranks wait for one another; rows do not name "
+                              "the collective");
   if (is_transfer(action.op) || is_copy(action.op))
     throw ConfigError(
         {}, place(rank, position) + ": " + to_string(action) +
@@ -44,10 +48,17 @@ void check_action(const Action& action, std::size_t rank, std::size_t position,
                               to_string(placement.rank(action.stage)));
 }
 
-/// What an action does that nothing else may do again: F, one of B and I, W.
+/// What an action does that nothing else may do again: F, one of B and I, W, S, T.
 unsigned deed(Op op) {
+  if (is_head(op)) return op == Op::HeadShare ? 8u : 16u;
   const std::optional<Direction> way = operation(op).passes;
   return !way ? 4u : *way == Direction::Forward ? 1u : 2u;
+}
+
+std::string head_text(std::size_t barriers) {
+  if (barriers == 0) return "have the output layer on the last stage";
+  return "share the output layer over all ranks with " + std::to_string(barriers) +
+         (barriers == 1 ? " barrier" : " barriers");
 }
 
 void check_twice(const Schedule& schedule, std::size_t stages, std::size_t microbatches) {
@@ -61,6 +72,18 @@ void check_twice(const Schedule& schedule, std::size_t stages, std::size_t micro
           throw ConfigError({}, place(r, p) + ": " + to_string(a) + " is there a second time");
         known = static_cast<unsigned char>(known | deed(a.op));
       });
+}
+
+/// Rows and costs agree on who has the output layer, and B waits for what its costs assume.
+void check_head(const Schedule& schedule, const StageCosts& costs, const Placement& placement) {
+  const std::size_t rows = head_barriers(schedule), priced = costs.head ? costs.head->barriers : 0;
+  if (rows != priced)
+    throw ConfigError({}, "the rows " + head_text(rows) + ", the costs are those of stages that " +
+                              head_text(priced));
+  if (rows > 0 && placement.stages() != placement.ranks())
+    throw ConfigError({}, std::to_string(placement.stages()) + " stages on " +
+                              std::to_string(placement.ranks()) +
+                              " ranks: ranks that share the output layer have one stage each");
 }
 
 /// Everything the passes rely on: places, nothing twice, tables no larger than what fills them.
@@ -79,6 +102,7 @@ void check(const Schedule& schedule, const StageCosts& costs, const Placement& p
         check_action(action, r, p, placement, slices);
         computed += is_compute(action.op);
       });
+  check_head(schedule, costs, placement);
   const std::size_t stages = placement.stages(), microbatches = microbatch_count(schedule);
   if (microbatches > 0 && stages > computed / microbatches)
     throw ConfigError({}, "only " + std::to_string(computed) + " actions for " +
@@ -116,6 +140,10 @@ Schedule lower(const Schedule& compute_only, const StageCosts& costs, const Plac
   check(compute_only, costs, placement);
   const lowering::Context context = lowering::context_of(compute_only, costs, placement);
   const bool torch = options.transfers == TransferOrder::Torch;
+  if (torch && costs.head)
+    throw ConfigError({},
+                      "torch.distributed.pipelining has no S and T: rows that share the output "
+                      "layer over all ranks are lowered by the time transfers are ready");
   Schedule schedule = compute_only;
   if (!(torch && options.keep_idle)) drop_idle(schedule);
   if (options.unshard) lowering::add_unshard_reshard(schedule);

@@ -20,7 +20,9 @@
 // reductions, then actions (an action may need the value, no transfer needs the action), then to
 // the lower sender, its position, the lower edge.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 #include <queue>
 #include <tuple>
 
@@ -45,6 +47,10 @@ class FreeRun {
     for (std::size_t r = 0; r < schedule.ranks(); ++r)
       result_.rows[r].reserve(3 * schedule.rows[r].size());
     for (auto& done : done_) done.assign(context.stages.stages * context.microbatches, kUnknown);
+    for (std::size_t c = 0; c < kHeadCollectives.size(); ++c) {
+      collective_ready_[c].assign(context.microbatches, kUnknown);
+      parts_done_[c].assign(context.microbatches, 0);
+    }
     for (auto& there : arrival_)
       there.assign(context.stages.edges.size() * context.microbatches, kUnknown);
   }
@@ -121,6 +127,9 @@ class FreeRun {
                             visit(arrival_[way(direction)][edge_key(e, *a.microbatch)],
                                   maker(source, *a.microbatch, direction));
                           });
+    if (const auto read = collective_read(a, context_.stages))
+      visit(collective_ready_[collective_number(*read)][a.microbatch->index()],
+            Action{.op = *read, .stage = a.stage, .microbatch = a.microbatch});
   }
 
   /// Puts the rank's next cell among the entries if all its inputs are known.
@@ -168,7 +177,20 @@ class FreeRun {
                             else
                               arrival_[way(direction)][edge_key(e, *a.microbatch)] = end;
                           });
+    if (const auto next = collective_made(a, context_.stages)) join(*next, *a.microbatch, end);
     if (reductions_ && makes_weight_gradient(a.op)) reduce_after(a, entry, end);
+  }
+
+  /// A part of a collective is done. (Cells end in the order in which they begin only on their own
+  /// rank: the last part to be told need not be the last to end.)
+  void join(Op collective, MicrobatchId m, std::int64_t end) {
+    const std::size_t c = collective_number(collective);
+    std::int64_t& last_end = last_part_[{c, m}];
+    last_end = std::max(last_end, end);
+    if (++parts_done_[c][m.index()] < collective_parts(collective, context_.stages)) return;
+    collective_ready_[c][m.index()] =
+        last_end + kTicks * context_.costs.head.value().time(collective).count();
+    for (std::size_t r = 0; r < ranks_.size(); ++r) release(r);
   }
 
   void reduce_after(const Action& a, const Entry& entry, std::int64_t end) {
@@ -233,6 +255,9 @@ class FreeRun {
   std::vector<Rank> ranks_;
   std::vector<std::int64_t> done_[2];     // F, B or I: [stage * microbatches + microbatch] end
   std::vector<std::int64_t> arrival_[2];  // values, gradients: [edge * microbatches + microbatch]
+  std::array<std::vector<std::int64_t>, kHeadCollectives.size()> collective_ready_;  // [microbatch]
+  std::array<std::vector<std::size_t>, kHeadCollectives.size()> parts_done_;         // [microbatch]
+  std::map<std::pair<std::size_t, MicrobatchId>, std::int64_t> last_part_;           // its end
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> entries_;
   std::optional<TiedReductions> reductions_;
   std::vector<std::int64_t> gradient_ready_;  // [stage] end of its last weight gradient so far

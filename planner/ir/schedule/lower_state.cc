@@ -92,6 +92,7 @@ void add_unshard_reshard(Schedule& schedule) {
 void add_untied_reduce_grad(Schedule& schedule, const Context& context) {
   const std::set<StageId> tied = tied_stages(context);
   std::vector<std::size_t> done(context.stages.stages, 0);
+  const std::size_t gradients = context.microbatches * (context.stages.head_barriers > 0 ? 2 : 1);
   for (auto& row : schedule.rows) {
     const std::set<StageId> has = stages_with(row, Op::ReduceGrad);
     std::vector<Cell> result;
@@ -99,7 +100,7 @@ void add_untied_reduce_grad(Schedule& schedule, const Context& context) {
     for (Cell& cell : row) {
       std::vector<StageId> complete;
       for_each_action(cell, [&](const Action& a) {
-        if (makes_weight_gradient(a.op) && ++done[a.stage.index()] == context.microbatches &&
+        if (makes_weight_gradient(a.op) && ++done[a.stage.index()] == gradients &&
             !has.contains(a.stage) && !tied.contains(a.stage))
           complete.push_back(a.stage);
       });

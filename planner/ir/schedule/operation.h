@@ -16,6 +16,8 @@ enum class Op {
   Backward,        ///< B: gradients of inputs and weights together
   BackwardInput,   ///< I: gradients of inputs only
   BackwardWeight,  ///< W: gradients of weights, after I
+  HeadShare,       ///< S: the rank's share of an output layer that all ranks share, its first part
+  HeadRest,        ///< T: the rest of that share, after REDUCE_S
   Send,            ///< hand a value (or gradient) to the stage `peer` on another rank
   Recv,            ///< receive it from the stage `peer`
   Unshard,         ///< gather the stage's parameters
@@ -25,6 +27,9 @@ enum class Op {
   OptimizerStep,   ///< update the stage's parameters
   Offload,         ///< copy what F saved to the host, and let go of it
   Reload,          ///< copy it back for B or I
+  BroadcastHead,   ///< what the last stage's F makes, to the S of all ranks: no row names it
+  ReduceShare,     ///< adds up what the S of all ranks make: no row names it
+  ReduceRest,      ///< adds up what the T of all ranks make: no row names it
 };
 
 /// Which way a transfer goes: values with the forward pass, gradients with the backward pass.
@@ -42,8 +47,10 @@ enum class TimePart : std::uint8_t {
   Optimizer,
   Offload,
   Reload,
+  HeadShare,
+  HeadRest,
 };
-constexpr std::size_t kTimeParts = 6;
+constexpr std::size_t kTimeParts = 8;
 constexpr unsigned bit(TimePart part) { return 1u << static_cast<unsigned>(part); }
 
 struct Operation {
@@ -65,7 +72,7 @@ struct Operation {
   std::string_view chrome_color = "";  ///< reserved colour of chrome://tracing; "" = any
 };
 
-constexpr std::array<Operation, 13> kOperations{{
+constexpr std::array<Operation, 18> kOperations{{
     {.op = Op::Forward,
      .text = "F",
      .task = TaskKind::Compute,
@@ -107,6 +114,21 @@ constexpr std::array<Operation, 13> kOperations{{
      .times = bit(TimePart::BackwardWeight),
      .category = "backward",
      .chrome_color = "good"},
+    {.op = Op::HeadShare,
+     .text = "S",
+     .task = TaskKind::Compute,
+     .microbatch = true,
+     .times = bit(TimePart::HeadShare),
+     .category = "head",
+     .chrome_color = "yellow"},
+    {.op = Op::HeadRest,
+     .text = "T",
+     .task = TaskKind::Compute,
+     .microbatch = true,
+     .weight_gradient = true,
+     .times = bit(TimePart::HeadRest),
+     .category = "head",
+     .chrome_color = "olive"},
     {.op = Op::Send, .text = "SEND", .task = TaskKind::Transfer, .microbatch = true},
     {.op = Op::Recv, .text = "RECV", .task = TaskKind::Transfer, .microbatch = true},
     {.op = Op::Unshard, .text = "UNSHARD"},
@@ -132,6 +154,12 @@ constexpr std::array<Operation, 13> kOperations{{
      .queue = 1,
      .reads = Op::Offload,
      .times = bit(TimePart::Reload)},
+    {.op = Op::BroadcastHead,
+     .text = "BROADCAST_F",
+     .task = TaskKind::Reduction,
+     .microbatch = true},
+    {.op = Op::ReduceShare, .text = "REDUCE_S", .task = TaskKind::Reduction, .microbatch = true},
+    {.op = Op::ReduceRest, .text = "REDUCE_T", .task = TaskKind::Reduction, .microbatch = true},
 }};
 
 constexpr const Operation& operation(Op op) { return kOperations[static_cast<std::size_t>(op)]; }
@@ -145,11 +173,17 @@ static_assert([] {
 constexpr bool is_transfer(Op op) { return operation(op).task == TaskKind::Transfer; }
 /// OFFLOAD and RELOAD: the actions that occupy the device's link to its host.
 constexpr bool is_copy(Op op) { return operation(op).task == TaskKind::Copy; }
-/// F, B, I and W: the actions that occupy the rank's compute stream for one microbatch.
+/// F, B, I, W, S and T: the actions that occupy the rank's compute stream for one microbatch.
 constexpr bool is_compute(Op op) { return operation(op).task == TaskKind::Compute; }
+/// S and T: the rank's share of an output layer that all ranks share.
+constexpr bool is_head(Op op) { return op == Op::HeadShare || op == Op::HeadRest; }
+/// The collectives between F, S, T and B of an output layer that all ranks share. No row names
+/// them: they begin when the last action before them ends, and hold no rank.
+constexpr std::array kHeadCollectives{Op::BroadcastHead, Op::ReduceShare, Op::ReduceRest};
+constexpr bool is_head_collective(Op op) { return op >= kHeadCollectives.front(); }
 /// B and I: the actions that make the gradients of a stage's inputs.
 constexpr bool makes_input_gradient(Op op) { return operation(op).passes == Direction::Backward; }
-/// B and W: the actions that make the gradients of a stage's weights.
+/// B, W and T: the actions that make the gradients of a stage's weights.
 constexpr bool makes_weight_gradient(Op op) { return operation(op).weight_gradient; }
 
 }  // namespace pfeife

@@ -71,6 +71,21 @@ std::size_t microbatch_count(const Schedule& schedule) {
   return count;
 }
 
+std::size_t head_barriers(const Schedule& schedule) {
+  const std::size_t stages = stage_count(schedule);
+  bool shared = false, behind = false;
+  std::vector<bool> rest(microbatch_count(schedule), false);
+  for (const auto& row : schedule.rows)
+    for (const Cell& cell : row)
+      for_each_action(cell, [&](const Action& action) {
+        shared = shared || action.op == Op::HeadShare;
+        if (action.stage.index() + 1 != stages || !action.microbatch) return;
+        if (action.op == Op::HeadRest) rest[action.microbatch->index()] = true;
+        if (makes_input_gradient(action.op) && !rest[action.microbatch->index()]) behind = true;
+      });
+  return shared ? behind ? 1 : 2 : 0;
+}
+
 std::size_t slice_count(const std::vector<Cell>& row) {
   std::int32_t slices = 0;
   for (auto cell = row.begin(); cell != row.end() && slices == 0; ++cell)

@@ -51,6 +51,10 @@ std::size_t slice_count(const std::vector<Cell>& row);
 /// The schedule whose single cells were read: S = 1 + the largest slice number in all actions that
 /// name a slice.
 Schedule in_slices(Schedule read);
+/// How often all ranks wait for one another between the last F and the first B of a microbatch
+/// whose output layer they share: 0 = no row has S; 2 = every T of the last stage stands before its
+/// B, which waits for REDUCE_T; 1 = one of them stands behind, so B waits for REDUCE_S.
+std::size_t head_barriers(const Schedule& schedule);
 /// [stage] The microbatch that each of so many stages runs forward last; -1 = the rows have none.
 std::vector<MicrobatchId> last_forwards(const Schedule& schedule, std::size_t stages);
 std::vector<MicrobatchId> last_forwards(const std::vector<Cell>& row, std::size_t stages);
@@ -73,7 +77,10 @@ struct StageGraph {
   /// B and I of the microbatch that a stage runs forward last take a time of their own.
   bool last_apart = false;
   bool one_copy_engine = false;  ///< OFFLOAD and RELOAD of a rank are in one queue
-  Mode mode = Mode::Train;       ///< Forward: rows have F alone, and no edge has a gradient
+  /// All ranks, of one stage each, share the output layer (vocabulary parallelism): B of the last
+  /// stage waits for REDUCE_S (1) or REDUCE_T (2). 0: the last stage has it.
+  std::size_t head_barriers = 0;
+  Mode mode = Mode::Train;  ///< Forward: rows have F alone, and no edge has a gradient
 
   friend bool operator==(const StageGraph&, const StageGraph&) = default;
 };

@@ -32,7 +32,9 @@ std::vector<Nanoseconds> slot_durations(std::span<const DurationSlot> slots,
       time = slot.parts[0].direction == Direction::Forward ? pair.forward_time : pair.backward_time;
     } else if (slot.kind == TaskKind::Reduction && !slot.parts.empty()) {
       const Action& first = slot.parts.front();
-      if (first.op == Op::ReduceNorm) {
+      if (is_head_collective(first.op)) {
+        time = costs.head.value().time(first.op);
+      } else if (first.op == Op::ReduceNorm) {
         time = costs.norm.value_or(Nanoseconds{0});
       } else {
         const ReplicaReduction& of = costs.replicas[first.stage.index()];

@@ -45,8 +45,14 @@ StageGraph stage_graph(const StageCosts& costs) {
   graph.replicas = !costs.replicas.empty();
   graph.last_apart = !costs.last.stages.empty();
   graph.one_copy_engine = costs.one_copy_engine;
+  graph.head_barriers = costs.head ? costs.head->barriers : 0;
   graph.mode = costs.mode;
   return graph;
+}
+
+Nanoseconds SharedHead::time(Op collective) const {
+  if (collective == Op::BroadcastHead) return broadcast;
+  return collective == Op::ReduceShare ? after_share : after_rest;
 }
 
 Nanoseconds step_of(const StageCosts& costs, const Placement& placement, StageId stage) {
@@ -137,14 +143,15 @@ StageCosts without_backward(StageCosts costs) {
     slice.key_gradients.assign(slice.key_gradients.size(), Bytes{0});
   }
   costs.reductions.clear(), costs.replicas.clear();
-  costs.norm.reset(), costs.last = {};
+  costs.norm.reset(), costs.head.reset(), costs.last = {};
   return costs;
 }
 
 Nanoseconds action_time(const Action& action, const StageCosts& costs, bool last) {
   static constexpr std::array<Nanoseconds StageCost::*, kTimeParts> kParts{
-      &StageCost::forward,   &StageCost::backward_input, &StageCost::backward_weight,
-      &StageCost::optimizer, &StageCost::offload,        &StageCost::reload};
+      &StageCost::forward,    &StageCost::backward_input, &StageCost::backward_weight,
+      &StageCost::optimizer,  &StageCost::offload,        &StageCost::reload,
+      &StageCost::head_share, &StageCost::head_rest};
   const StageCost& cost = stage_cost(costs, action, last);
   Nanoseconds time{0};
   for (unsigned left = operation(action.op).times; left != 0; left &= left - 1)

@@ -30,6 +30,10 @@ struct StageCost {
   /// host and RELOAD brings back, and how long each takes alone.
   Bytes offloaded{0};
   Nanoseconds offload{0}, reload{0};
+  /// S and T of the rank's share of an output layer that all ranks share.
+  Nanoseconds head_share{0}, head_rest{0};
+  Bytes head_saved{0};      ///< per microbatch, from S to T
+  Bytes head_temporary{0};  ///< at most this much more within S or T
   Bytes unkept_forward{0};  ///< of a stage that keeps what F makes: temporary.forward if it did not
   Bytes recomputed{0};      ///< within a B or I of a recomputed stage, besides: what F would save
   Bytes forward_again{0};   ///< temporary, besides, of the F that such a B or I begins with
@@ -91,6 +95,16 @@ struct ReplicaReduction {
   friend bool operator==(const ReplicaReduction&, const ReplicaReduction&) = default;
 };
 
+/// The collectives of an output layer that all ranks share, of one microbatch: alone on the links,
+/// beside what the ranks compute.
+struct SharedHead {
+  std::size_t barriers = 1;  ///< StageGraph::head_barriers
+  Nanoseconds broadcast{0}, after_share{0}, after_rest{0};
+
+  Nanoseconds time(Op collective) const;
+  friend bool operator==(const SharedHead&, const SharedHead&) = default;
+};
+
 struct StageCosts {
   std::vector<StageCost> stages;
   std::vector<StagePair> pairs;  ///< sorted by (from, to), unique
@@ -98,8 +112,9 @@ struct StageCosts {
   std::vector<StageReduction> reductions;
   std::vector<ReplicaReduction> replicas;  ///< [stage]; empty = none
   std::optional<Nanoseconds> norm;         ///< of REDUCE_NORM, if steps need it
-  bool one_copy_engine = false;  ///< OFFLOAD and RELOAD of a rank take turns: one way at a time
-  double overlap_factor = 1;     ///< actions side by side compute this times the sum of both
+  bool one_copy_engine = false;    ///< OFFLOAD and RELOAD of a rank take turns: one way at a time
+  std::optional<SharedHead> head;  ///< none: the last stage has the output layer
+  double overlap_factor = 1;       ///< actions side by side compute this times the sum of both
   /// What a stage is to the microbatch that it runs forward last, where that one is not recomputed
   /// and others are; its F and W last as long as theirs. Empty = all microbatches are alike.
   struct Last {
