@@ -71,6 +71,7 @@ void take_given(Request& request) {
       request.training.optimizer = plan.training.optimizer;
       request.training.microbatch_size = plan.training.microbatch_size;
       request.training.mode = plan.training.mode;
+      request.training.microbatch_costs = plan.training.microbatch_costs;
     }
     schedule = std::move(plan.schedule);
   } else {

@@ -705,7 +705,7 @@ TEST(Reference, EveryColumnOfResultsIsDescribed) {
 /// The default of a table is what a config without the key means: what is shown can be written.
 TEST(Reference, ARowHasKeyValuesDefaultAndMeaning) {
   const std::vector<FieldRow> rows = training_fields().rows("training.");
-  ASSERT_EQ(rows.size(), 6u);
+  ASSERT_EQ(rows.size(), 8u);
   EXPECT_EQ(table_text({rows[1]}),
             "| key | values | default | meaning |\n|---|---|---|---|\n"
             "| `training.optimizer` | `sgd`, `momentum`, `momentum_bf16`, `adam`, `adamw`, "

@@ -73,6 +73,8 @@ struct StageGraph {
   /// B and I of the microbatch that a stage runs forward last take a time of their own.
   bool last_apart = false;
   bool one_copy_engine = false;  ///< OFFLOAD and RELOAD of a rank are in one queue
+  /// [microbatch] Those of one kind take equal times; empty = all do.
+  std::vector<std::uint32_t> kind_of = {};
   Mode mode = Mode::Train;       ///< Forward: rows have F alone, and no edge has a gradient
 
   friend bool operator==(const StageGraph&, const StageGraph&) = default;
