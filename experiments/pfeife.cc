@@ -95,6 +95,8 @@ Request request_of(const Model& model, const Cluster& cluster, const Request& as
     request.model.format =
         asked.model.format == ModelFormat::Mesh ? ModelFormat::Mesh : ModelFormat::Table;
   request.cluster = cluster.file;
+  if (model.layers && request.training.listed_microbatches() == 0)
+    request.training.microbatch_costs = model.layers->microbatches;
   if (request.name.empty())
     request.name = model.layers ? model.layers->name : model.files.file.stem().string();
   if (request.mesh)

@@ -42,8 +42,8 @@ void drop_copies(const std::vector<Bytes>& copies, StageCosts& costs) {
                                           : 1;
     saved -= copies[s];
     for (StageCosts::Slice& kind : costs.kinds)
-      kind.stages[s].saved = Bytes{
-          std::llround(share * static_cast<double>(kind.stages[s].saved.value))};
+      kind.stages[s].saved =
+          Bytes{std::llround(share * static_cast<double>(kind.stages[s].saved.value))};
   }
 }
 

@@ -218,7 +218,8 @@ static LayersAndWork read_pipeline(const ModelFiles& files, const ModelUse& use,
 }
 
 static std::vector<MicrobatchScale> scales_of(const Layers& layers, const ModelUse& use) {
-  if (use.lengths.empty()) return use.microbatch_costs;
+  if (use.lengths.empty())
+    return use.microbatch_costs.empty() ? layers.microbatches : use.microbatch_costs;
   const auto refuse = [](const std::string& why) {
     throw RefusedWish("training.lengths", "training.lengths: " + why +
                                               "; give training.microbatch_costs, or take an archive "

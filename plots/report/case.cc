@@ -88,7 +88,8 @@ std::string case_section(const CaseRecord& report_case, std::size_t number, bool
   if (report_case.links) body += links_section(*report_case.links);
   if (report_case.slow) {
     std::string lines;
-    for (const std::string& line : sentences(*report_case.slow)) lines += element("p", escape(line));
+    for (const std::string& line : sentences(*report_case.slow))
+      lines += element("p", escape(line));
     add("A slow rank", lines);
   }
   if (const std::string search = search_chart(report_case); !search.empty())

@@ -76,9 +76,9 @@ Bytes bytes_of(const Event& event, const StageCosts& costs) {
   if (action == nullptr) return Bytes{0};
   if (event.kind == TaskKind::Transfer && action->peer) {
     const bool forward = action->direction == Direction::Forward;
-    const StagePair* pair = forward
-                                ? find_pair(costs, action->stage, *action->peer, action->microbatch)
-                                : find_pair(costs, *action->peer, action->stage, action->microbatch);
+    const StagePair* pair =
+        forward ? find_pair(costs, action->stage, *action->peer, action->microbatch)
+                : find_pair(costs, *action->peer, action->stage, action->microbatch);
     if (pair != nullptr) return forward ? pair->bytes : pair->gradient_bytes;
   }
   if (event.kind == TaskKind::Copy) return stage_cost(costs, *action, false).offloaded;

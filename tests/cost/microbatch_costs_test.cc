@@ -1,4 +1,6 @@
 // Microbatches that differ: what each costs a stage, what a step of them takes and holds, by hand.
+#include "planner/ir/schedule/microbatch_costs.h"
+
 #include <gtest/gtest.h>
 
 #include <random>
@@ -10,7 +12,6 @@
 #include "planner/cost/stages/stage_costs.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/schedule/lower.h"
-#include "planner/ir/schedule/microbatch_costs.h"
 #include "planner/schedules/families.h"
 #include "tests/search/random_problem.h"
 
@@ -36,8 +37,8 @@ TEST(MicrobatchScales, KindsAreNumberedByFirstAppearance) {
 
 /// One stage that takes 100, 200 and 60 ns and saves 1000 bytes, half of it attention.
 StageCosts one_stage() {
-  StageCosts costs = uniform_costs(2, Nanoseconds{100}, Nanoseconds{200}, Nanoseconds{60},
-                                   Nanoseconds{10});
+  StageCosts costs =
+      uniform_costs(2, Nanoseconds{100}, Nanoseconds{200}, Nanoseconds{60}, Nanoseconds{10});
   for (StageCost& stage : costs.stages) {
     stage.optimizer = Nanoseconds{7}, stage.parameters = Bytes{500};
     stage.saved = Bytes{1000}, stage.weight_saved = Bytes{100};
@@ -75,8 +76,7 @@ TEST(MicrobatchCosts, AStepByHand) {
   const StageCosts costs = with_microbatches(one_stage(), scales, linear);
   const ScheduleSpec spec{.family = "1f1b", .ranks = 2, .microbatches = 2};
   const Placement placement = placement_for(spec);
-  const Prices priced =
-      evaluate_lowered(costs, lower(generate(spec), costs, placement), placement);
+  const Prices priced = evaluate_lowered(costs, lower(generate(spec), costs, placement), placement);
   EXPECT_EQ(priced.estimate, Nanoseconds{2347});
   // Rank 1 holds 3000 of microbatch 1 or 1000 of microbatch 0, not both; rank 0 has both.
   const std::vector<Bytes> peaks = priced.peak_memory;
@@ -85,13 +85,6 @@ TEST(MicrobatchCosts, AStepByHand) {
   EXPECT_LT(peaks[1], Bytes{500 + 1000 + 3000});
   EXPECT_GE(peaks[1], Bytes{500 + 3000});
   EXPECT_EQ(first.steps.back().after, Bytes{500});  // all that was held is let go
-}
-
-Problem problem_of(const Layers& layers, const Cluster& cluster, std::size_t ranks) {
-  Problem problem{.layers = layers, .cluster = cluster, .schedules = {}};
-  for (std::size_t r = 0; r < ranks; ++r) problem.device_of_rank.emplace_back(r);
-  problem.memory_limit.assign(ranks, Bytes{std::int64_t{1} << 40});
-  return problem;
 }
 
 // All factors 1, written out as kinds: every estimate and every byte is that of microbatches that
@@ -139,15 +132,15 @@ TEST(MicrobatchCosts, TheOverheadOfAnActionIsNotScaled) {
                              .times = {{.forward = Nanoseconds{1000},
                                         .backward_input = Nanoseconds{1000},
                                         .backward_weight = Nanoseconds{1000}}}});
-  layers.values.push_back({.producer = LayerId{0}, .consumers = {LayerId{1}}, .bytes = Bytes{1000}});
+  layers.values.push_back(
+      {.producer = LayerId{0}, .consumers = {LayerId{1}}, .bytes = Bytes{1000}});
   layers.values[0].gradient_bytes = Bytes{1000};
   layers.microbatches = {{1, 1}, {4, 4}};
   DeviceKind kind;
   kind.stage_overhead = Nanoseconds{50};
   const Cluster cluster = uniform_cluster(2, kind, {1e9}, Nanoseconds{300});
   const ScheduleSpec spec{.family = "1f1b", .ranks = 2, .microbatches = 2};
-  const StageCosts costs =
-      stage_costs(layers, Partition{{0}}, placement_for(spec), cluster);
+  const StageCosts costs = stage_costs(layers, Partition{{0}}, placement_for(spec), cluster);
   EXPECT_EQ(costs.kinds[0].stages[0].forward, Nanoseconds{1050});
   EXPECT_EQ(costs.kinds[1].stages[0].forward, Nanoseconds{4050});
   EXPECT_EQ(costs.kinds[1].stages[1].backward_input, Nanoseconds{4050});

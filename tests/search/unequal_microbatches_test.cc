@@ -15,7 +15,8 @@
 namespace pfeife {
 namespace {
 
-std::vector<MicrobatchScale> random_scales(std::mt19937& random, std::size_t count, bool attention) {
+std::vector<MicrobatchScale> random_scales(std::mt19937& random, std::size_t count,
+                                           bool attention) {
   std::vector<MicrobatchScale> scales;
   for (std::size_t m = 0; m < count; ++m) {
     const double linear = 0.25 * static_cast<double>(1 + random() % 12);
@@ -43,8 +44,7 @@ Nanoseconds fastest_of_all(const Problem& problem, const ScheduleSpec& spec, boo
     for_each_partition(problem.layers, spec.stages(), [&](const Partition& cuts) {
       const Prices prices =
           evaluate(problem.layers, problem.cluster, rows, placement_for(spec), cuts);
-      if (fits(prices.peak_memory, problem.memory_limit))
-        best = std::min(best, prices.estimate);
+      if (fits(prices.peak_memory, problem.memory_limit)) best = std::min(best, prices.estimate);
     });
   } while (any_order && std::next_permutation(order.begin(), order.end()));
   return best;
@@ -82,8 +82,8 @@ TEST(UnequalMicrobatches, NoPlanIsBelowTheBoundNorBetterThanTheBestOfAll) {
     closest = std::max(closest, static_cast<double>(answer.bound->time.count()) /
                                     static_cast<double>(fastest_in_any.count()));
     for (const Priced& plan : answer.plans) {
-      const Prices exact = evaluate(layers, cluster, compute_only(plan), plan.placement,
-                                    plan.partition);
+      const Prices exact =
+          evaluate(layers, cluster, compute_only(plan), plan.placement, plan.partition);
       EXPECT_EQ(plan.estimate, exact.estimate);
       EXPECT_TRUE(validate(plan.rows->lowered, {stage_graph(plan.rows->costs), n}).empty());
     }
@@ -141,15 +141,16 @@ TEST(UnequalMicrobatches, KeepToTheMemory) {
 // No order of the devices and no cut is faster than the bounds that know neither.
 TEST(UnequalMicrobatches, WorkBoundsCountTheSumOfTheFactors) {
   std::mt19937 random(3);
-  Layers layers = random_layers(random, {.layers = 6, .shared_parameters = false,
-                                         .illegal_cuts = false});
+  Layers layers =
+      random_layers(random, {.layers = 6, .shared_parameters = false, .illegal_cuts = false});
   for (LayerParameter& parameter : layers.parameters) parameter.optimizer = {{}, {}};
   for (Layer& layer : layers.layers)
     for (LayerTimes& times : layer.times) times.optimizer = Nanoseconds{0};
   const Cluster cluster = random_cluster(random, 2, false);
   Problem problem{.layers = layers, .cluster = cluster, .schedules = {}};
   problem.device_of_rank = {DeviceId{0}, DeviceId{1}};
-  problem.schedules = search_set(2, 3, std::vector<std::size_t>{1}, std::vector<std::string>{"1f1b"});
+  problem.schedules =
+      search_set(2, 3, std::vector<std::size_t>{1}, std::vector<std::string>{"1f1b"});
   Layers unequal = layers;
   unequal.microbatches = {{1, 1}, {2, 2}, {6, 6}};
   const double alike = shared_work_bound(problem, 3);

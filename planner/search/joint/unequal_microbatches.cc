@@ -6,6 +6,7 @@
 #include "planner/cost/layers/microbatch_layers.h"
 #include "planner/ir/basics/parallel.h"
 #include "planner/schedules/families.h"
+#include "planner/schedules/zb_greedy.h"
 #include "planner/search/bound/work_bound.h"
 #include "planner/search/joint/exact_descent.h"
 #include "planner/search/joint/joint_outcome.h"
@@ -81,6 +82,65 @@ Answer plans_of_equal_ones(const Problem& problem, const SearchOptions& options,
   return search(equal, quiet);
 }
 
+/// [rank] What the limits leave for activations, before buffers.
+std::vector<Bytes> rooms(const Problem& problem, const StageCosts& costs,
+                         const Placement& placement) {
+  std::vector<Bytes> room = problem.memory_limit, temporary(room.size());
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    const std::size_t r = placement.rank_of_stage[s].index();
+    room[r] -= costs.stages[s].fixed();
+    for (const StageCosts::Slice& kind : costs.kinds)
+      temporary[r] = std::max(temporary[r], kind.stages[s].temporary.largest());
+  }
+  for (std::size_t r = 0; r < room.size(); ++r) room[r] -= temporary[r];
+  return room;
+}
+
+/// The plan with an order that is built for its costs, with microbatches standing as they do in the
+/// plan, if that fits and is faster; else the plan.
+Priced with_built_order(const Problem& problem, Priced plan, std::size_t effort) {
+  constexpr std::size_t kBuilds = 3;        // until the order fits
+  constexpr std::size_t kMovesOfEach = 4;   // of the order, of each effort
+  constexpr std::size_t kFewestRules = 16;  // of the grid
+  if (!is_built(plan.spec) || !plan.rows) return plan;
+  const MicrobatchOrder standing = forward_order(compute_only(plan));
+  StageCosts costs = plan.rows->costs;
+  for (std::size_t i = 0; i < standing.size(); ++i)
+    costs.kind_of[i] = plan.rows->costs.kind_of[standing[i]];
+  std::vector<Bytes> room = rooms(problem, costs, plan.placement);
+  Choice choice = plan;
+  for (std::size_t build = 0; build < kBuilds; ++build) {
+    choice.order = relabelled(
+        schedule_of(zero_bubble_order(costs, plan.placement, plan.spec.microbatches, room,
+                                      {.moves = kMovesOfEach * effort,
+                                       .rules = kFewestRules + effort / 3})
+                        .order),
+        standing);
+    if (auto built = fitting(problem, choice))
+      return built->estimate < plan.estimate ? *std::move(built) : plan;
+    const std::vector<Bytes> needed = must_fit(problem, price(problem, choice));
+    for (std::size_t r = 0; r < room.size(); ++r)
+      room[r] -= std::max(Bytes{0}, needed[r] - problem.memory_limit[r]);
+  }
+  return plan;
+}
+
+/// Other orders and cuts around the plan's own, as long as each is faster.
+Priced polished(const Problem& problem, Priced plan, const SearchOptions& options) {
+  const auto ordered = [&](Priced of) {
+    of = with_built_order(problem, std::move(of), options.effort());
+    if (!problem.order_microbatches) return of;
+    const Nanoseconds before = of.estimate;
+    of = with_ordered_microbatches(problem, std::move(of), options.seed);
+    return of.estimate < before ? with_built_order(problem, std::move(of), options.effort()) : of;
+  };
+  plan = ordered(std::move(plan));
+  if (problem.cuts) return plan;
+  const Nanoseconds before = plan.estimate;
+  plan = descended(problem, std::move(plan), options.effort());
+  return plan.estimate < before ? ordered(std::move(plan)) : plan;
+}
+
 }  // namespace
 
 Priced with_ordered_microbatches(const Problem& problem, Priced plan, std::uint64_t seed) {
@@ -128,12 +188,7 @@ Answer search_unequal_microbatches(const Problem& problem, const SearchOptions& 
   }
   plans = best_of_each(std::move(plans));
   parallel_for(std::min(plans.size(), kPolished), options.threads, [&](std::size_t i) {
-    Priced& plan = plans[i];
-    if (problem.order_microbatches)
-      plan = with_ordered_microbatches(problem, std::move(plan), options.seed);
-    if (!problem.cuts) plan = descended(problem, std::move(plan), options.effort());
-    if (problem.order_microbatches && !problem.cuts)
-      plan = with_ordered_microbatches(problem, std::move(plan), options.seed);
+    plans[i] = polished(problem, std::move(plans[i]), options);
   });
   for (const Rejected& other : equal.rejected)
     if (other.reason.why == Why::Impossible)

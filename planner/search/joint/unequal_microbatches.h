@@ -8,7 +8,8 @@ namespace pfeife {
 
 /// The search of a problem whose microbatches differ. All is first searched for equal microbatches
 /// of their mean cost; the plans found are priced by evaluate() with the true costs. The best of
-/// each schedule gets other cuts around its own (as many as SearchOptions::iterations says) and,
+/// each of the fastest schedules gets other cuts around its own (as many as
+/// SearchOptions::iterations says), an order built for the true costs if its family builds one, and,
 /// where Problem::order_microbatches allows it, another order of microbatches
 /// (search_microbatch_order), in which Choice::order then is. Where Problem::recompute allows it and
 /// a plan does not fit otherwise, stages recompute (with_stage_uses). The bound is that of
