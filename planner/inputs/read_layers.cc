@@ -221,9 +221,10 @@ static std::vector<MicrobatchScale> scales_of(const Layers& layers, const ModelU
   if (use.lengths.empty())
     return use.microbatch_costs.empty() ? layers.microbatches : use.microbatch_costs;
   const auto refuse = [](const std::string& why) {
-    throw RefusedWish("training.lengths", "training.lengths: " + why +
-                                              "; give training.microbatch_costs, or take an archive "
-                                              "with causal attention");
+    throw RefusedWish("training.lengths",
+                      "training.lengths: " + why +
+                          "; give training.microbatch_costs, or take an archive "
+                          "with causal attention");
   };
   if (!layers.sequence)
     refuse(layers.whole_because.empty() ? "the attention of this model is not seen"

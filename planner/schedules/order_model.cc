@@ -55,8 +55,7 @@ OrderModel::OrderModel(const StageCosts& costs, const Placement& placement,
   // Gradients of keys and values, from the first I of their microbatch to their own.
   for (std::size_t s = 0; s < stages && slices > 1; ++s)
     for (std::size_t count = 1; count < slices; ++count) {
-      const std::int64_t bytes =
-          part_of(costs, *own(Part::Input, count))->key_gradients[s].value;
+      const std::int64_t bytes = part_of(costs, *own(Part::Input, count))->key_gradients[s].value;
       growth[1][at(s, 0)] += bytes, growth[1][at(s, count)] -= bytes;
     }
   for (std::size_t count = 0; count < period; ++count) {

@@ -158,8 +158,8 @@ TEST(MicrobatchLayers, MeanAndLeastOnes) {
   const Layers mean = mean_microbatch(layers), least = least_microbatch(layers);
   EXPECT_TRUE(mean.microbatches.empty() && least.microbatches.empty());
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    const auto forward = [&](const Layers& of) {
-      return static_cast<double>(of.layers[l].times[0].forward.count());
+    const auto forward = [&](const Layers& model) {
+      return static_cast<double>(model.layers[l].times[0].forward.count());
     };
     EXPECT_NEAR(forward(mean), 1.5 * forward(layers), 1);
     EXPECT_NEAR(forward(least), 0.5 * forward(layers), 1);

@@ -92,9 +92,9 @@ TEST_F(Microbatches, APlanIsWrittenAndReadAgainWithThem) {
   EXPECT_EQ(again.best().plan.estimate, best.estimate);
   EXPECT_EQ(again.best().plan.peak_memory, best.peak_memory);
   // Another number of them is refused.
-  Request other{.plan = {.file = folder_ / "saved" / "plan.yaml"}, .baselines = {}};
-  other.training.microbatch_costs = {{1, 1}, {2, 2}};
-  EXPECT_THROW(plan(model, cluster, other), ConfigError);
+  Request fewer{.plan = {.file = folder_ / "saved" / "plan.yaml"}, .baselines = {}};
+  fewer.training.microbatch_costs = {{1, 1}, {2, 2}};
+  EXPECT_THROW(plan(model, cluster, fewer), ConfigError);
 }
 
 // Factors of 1 are as if none were given: the same plan, bound and files.

@@ -149,16 +149,16 @@ TEST(MicrobatchOrder, OfManyIsDeterministicAndNeverSlowerThanSimpleOrders) {
     for (std::size_t i = 0; i < 8; ++i) factors.push_back(static_cast<double>(1 + random() % 30));
     const Searched all = searched("1f1b", ranks, factors, {.work = 400'000'000});
     const OrderSearchOptions little{.work = 300'000};
-    const Searched some = searched("1f1b", ranks, factors, little);
+    const Searched local = searched("1f1b", ranks, factors, little);
     ASSERT_TRUE(all.search.exact);
-    ASSERT_FALSE(some.search.exact);
-    EXPECT_LT(some.search.tried, all.search.tried);
-    EXPECT_EQ(some.search.best, searched("1f1b", ranks, factors, little).search.best);
-    EXPECT_GE(some.search.best.front().time, all.search.best.front().time);
-    reached += some.search.best.front().time == all.search.best.front().time;
+    ASSERT_FALSE(local.search.exact);
+    EXPECT_LT(local.search.tried, all.search.tried);
+    EXPECT_EQ(local.search.best, searched("1f1b", ranks, factors, little).search.best);
+    EXPECT_GE(local.search.best.front().time, all.search.best.front().time);
+    reached += local.search.best.front().time == all.search.best.front().time;
     std::vector<double> sorted = factors;
     std::ranges::sort(sorted);
-    const auto least = static_cast<double>(some.search.best.front().time) / kUnit;
+    const auto least = static_cast<double>(local.search.best.front().time) / kUnit;
     EXPECT_LE(least, one_f_one_b(ranks, factors));
     EXPECT_LE(least, one_f_one_b(ranks, sorted));
     std::ranges::reverse(sorted);
@@ -186,8 +186,8 @@ TEST(MicrobatchOrder, TimesAreThoseOfTheRelabelledRows) {
     EXPECT_EQ(forward_order(rows).size(), factors.size());
     for (int round = 0; round < 10; ++round) {
       std::ranges::shuffle(order, random);
-      const Schedule other = relabelled(rows, order);
-      const Schedule lowered = lower(other, costs, placement);
+      const Schedule changed = relabelled(rows, order);
+      const Schedule lowered = lower(changed, costs, placement);
       EXPECT_TRUE(validate(lowered, {stage_graph(costs), factors.size()}).empty()) << family;
       std::vector<std::uint32_t> kinds;
       for (const std::uint32_t m : order) kinds.push_back(costs.kind_of[m]);

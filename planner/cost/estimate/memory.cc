@@ -201,14 +201,14 @@ class Ledger {
   const Placement& placement_;
   RankId rank_;
   std::size_t microbatches_;
-  std::vector<bool> splits_;                       // [stage] its backward is in two parts
-  std::vector<MicrobatchId> last_;                 // [stage] that it runs forward
-  const HostCopies* copies_;                       // what they are of is counted there
-  std::vector<Bytes> own_bytes_, own_of_last_;     // [stage]
+  std::vector<bool> splits_;                    // [stage] its backward is in two parts
+  std::vector<MicrobatchId> last_;              // [stage] that it runs forward
+  const HostCopies* copies_;                    // what they are of is counted there
+  std::vector<Bytes> own_bytes_, own_of_last_;  // [stage]
   std::map<const StageCosts::Slice*, std::vector<Bytes>> own_of_part_;  // [stage]
-  std::vector<std::vector<std::size_t>> leaving_;  // [stage] values
-  std::vector<std::vector<Entry>> entering_;       // [stage] values
-  std::vector<int> holders_;                       // [value * microbatches + m]
+  std::vector<std::vector<std::size_t>> leaving_;                       // [stage] values
+  std::vector<std::vector<Entry>> entering_;                            // [stage] values
+  std::vector<int> holders_;  // [value * microbatches + m]
   Bytes now_{0};
 };
 

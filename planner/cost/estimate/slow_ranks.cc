@@ -37,8 +37,8 @@ class SlowedGraph {
 SlowRanks slow_ranks(const DependencyGraph& graph, const StageCosts& costs, double factor) {
   constexpr double kLonger = 1.001, kResolution = 0.001;
   const SlowedGraph slowed(graph, costs);
-  SlowRanks found{.factor = factor, .rank = {}, .now = slowed.step(RankId{0}, 1), .steps = {},
-                  .slack = {}};
+  SlowRanks found{
+      .factor = factor, .rank = {}, .now = slowed.step(RankId{0}, 1), .steps = {}, .slack = {}};
   const auto enough = static_cast<double>(found.now.count()) * kLonger;
   for (std::size_t r = 0; r < graph.ranks; ++r) {
     found.steps.push_back(slowed.step(RankId{r}, factor));

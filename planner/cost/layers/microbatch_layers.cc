@@ -23,12 +23,12 @@ void scale(Bytes& bytes, double factor) { bytes = Bytes{scaled(bytes.value, fact
 
 }  // namespace
 
-Layers layers_of_scale(Layers layers, const MicrobatchScale& of) {
+Layers layers_of_scale(Layers layers, const MicrobatchScale& size) {
   layers.microbatches.clear();
-  const double linear = of.linear;
+  const double linear = size.linear;
   for (std::size_t l = 0; l < layers.size(); ++l) {
     Layer& layer = layers.layers[l];
-    const double compute = compute_scale(of, attention_of(layers, l));
+    const double compute = compute_scale(size, attention_of(layers, l));
     for (LayerTimes& times : layer.times)
       scale(times.forward, compute), scale(times.backward_input, compute),
           scale(times.backward_weight, compute);

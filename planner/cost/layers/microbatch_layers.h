@@ -5,9 +5,9 @@
 
 namespace pfeife {
 
-/// The layers of microbatches that all cost what the scale says: times by each layer's share of
+/// The layers of microbatches that all cost what `size` says: times by each layer's share of
 /// attention, bytes by MicrobatchScale::linear, rounded down.
-Layers layers_of_scale(Layers layers, const MicrobatchScale& scale);
+Layers layers_of_scale(Layers layers, const MicrobatchScale& size);
 /// ... of the mean over Layers::microbatches: as much work a step. Cuts that are good for it are
 /// about good for the layers.
 Layers mean_microbatch(const Layers& layers);

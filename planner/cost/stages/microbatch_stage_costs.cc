@@ -19,16 +19,16 @@ void time_messages(const std::vector<StagePair>& any, double scale, const Placem
     StagePair& pair = pairs[p];
     if (placement.rank(pair.from) == placement.rank(pair.to)) continue;
     const DeviceId from = placement.device(pair.from), to = placement.device(pair.to);
-    pair.forward_time = message_time(any[p].forward_time, any[p].bytes, pair.bytes, scale,
-                                     cluster.path(from, to));
+    pair.forward_time =
+        message_time(any[p].forward_time, any[p].bytes, pair.bytes, scale, cluster.path(from, to));
     pair.backward_time = message_time(any[p].backward_time, any[p].gradient_bytes,
                                       pair.gradient_bytes, scale, cluster.path(to, from));
   }
 }
 
 /// `sign` times what every forward and every backward of a stage takes, whatever its microbatch.
-void add_overheads(const Placement& placement, const Cluster& cluster, std::int64_t sign,
-                   Mode mode, std::vector<StageCost>& stages) {
+void add_overheads(const Placement& placement, const Cluster& cluster, std::int64_t sign, Mode mode,
+                   std::vector<StageCost>& stages) {
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const Nanoseconds each = sign * cluster.kind(placement.device(StageId{s})).stage_overhead;
     stages[s].forward += each;
@@ -46,8 +46,7 @@ StageCosts microbatch_stage_costs(StageCosts any, const Layers& layers, const Pa
   expose_reductions(layers, partition, any.kinds, any);
   for (std::size_t k = 0, m = 0; k < any.kinds.size(); ++m) {
     if (any.kind_of[m] != k) continue;
-    time_messages(any.pairs, layers.microbatches[m].linear, placement, cluster,
-                  any.kinds[k].pairs);
+    time_messages(any.pairs, layers.microbatches[m].linear, placement, cluster, any.kinds[k].pairs);
     ++k;
   }
   add_overheads(placement, cluster, 1, any.mode, any.stages);

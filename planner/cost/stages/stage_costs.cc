@@ -398,9 +398,8 @@ static StageCosts costs_of_any(const SummedLayers& sums, const Partition& partit
 StageCosts stage_costs(const SummedLayers& sums, const Partition& partition,
                        const Placement& placement, const Cluster& cluster,
                        const Recomputed& recomputed, StepNorm norm) {
-  return microbatch_stage_costs(
-      costs_of_any(sums, partition, placement, cluster, recomputed, norm), sums.layers(), partition,
-      placement, cluster);
+  return microbatch_stage_costs(costs_of_any(sums, partition, placement, cluster, recomputed, norm),
+                                sums.layers(), partition, placement, cluster);
 }
 
 StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster) {

@@ -230,17 +230,14 @@ FieldList<Request> pipeline_fields(const ListContext& context) {
             "[what the plan is chosen by](engines.md#chosen-by-what-is-simulated); "
             "`p95`: simulated, or estimated where nothing is simulated; needs jitter");
   select.value = [](const Request& request) { return yaml_scalar(to_string(chosen_by(request))); };
-  Field<Request> what_if{"what_if",
-                         "a map",
-                         "[a slow rank](microbatches.md#a-slow-rank)",
-                         [](const YamlNode& node, Request& request) {
-                           what_if_fields().read(node, request.what_if);
-                         },
-                         [](const Request& request) {
-                           return what_if_fields().value(request.what_if);
-                         },
-                         false,
-                         what_if_fields().keys()};
+  Field<Request> what_if{
+      "what_if",
+      "a map",
+      "[a slow rank](microbatches.md#a-slow-rank)",
+      [](const YamlNode& node, Request& request) { what_if_fields().read(node, request.what_if); },
+      [](const Request& request) { return what_if_fields().value(request.what_if); },
+      false,
+      what_if_fields().keys()};
   return {
       std::move(plan).always().by_default("a search"),
       std::move(baselines).always(),
@@ -301,8 +298,7 @@ const FieldList<Request>& case_fields() {
 
 const std::vector<std::string>& pipeline_keys() {
   static const std::vector<std::string> keys{"plan",      "baselines",  "simulation", "engines",
-                                             "select_by", "step_below", "figures",
-                                             "what_if"};
+                                             "select_by", "step_below", "figures",    "what_if"};
   return keys;
 }
 

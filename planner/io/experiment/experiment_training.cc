@@ -72,7 +72,8 @@ static Kind<DocumentLengths> document_lengths(const ListContext& context) {
   return {"a list of lists, or a CSV file",
           [&context](const YamlNode& node) {
             if (!node.is_sequence()) {
-              if (!context.config) node.fail("expected a list of lists such as [[512, 512], [1024]]");
+              if (!context.config)
+                node.fail("expected a list of lists such as [[512, 512], [1024]]");
               return read_lengths(
                   input_file(node, *context.folder, "training.lengths", *context.config));
             }

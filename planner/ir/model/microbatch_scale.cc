@@ -35,8 +35,8 @@ std::vector<std::uint32_t> kinds_of(const std::vector<MicrobatchScale>& scales) 
   std::map<MicrobatchScale, std::uint32_t> number;
   std::vector<std::uint32_t> kinds;
   for (const MicrobatchScale& scale : scales)
-    kinds.push_back(number.try_emplace(scale, static_cast<std::uint32_t>(number.size()))
-                        .first->second);
+    kinds.push_back(
+        number.try_emplace(scale, static_cast<std::uint32_t>(number.size())).first->second);
   return kinds;
 }
 

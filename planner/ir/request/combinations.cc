@@ -23,9 +23,7 @@ bool at_blocks(Asked request) {
 bool order(Asked request) { return request.plan.order != "captured"; }
 bool traced(Asked request) { return !request.measurement.traces.empty(); }
 bool unequal(Asked request) { return request.training.listed_microbatches() > 0; }
-bool in_a_mesh(Asked request) {
-  return request.mesh || request.model.format == ModelFormat::Mesh;
-}
+bool in_a_mesh(Asked request) { return request.mesh || request.model.format == ModelFormat::Mesh; }
 bool recomputes(Asked request) {
   return request.plan.recompute != Recompute::None && request.plan.recompute != Recompute::IfNeeded;
 }
@@ -105,8 +103,9 @@ constexpr RefusedCombination kRefused[] = {
      [](Asked request) { return unequal(request) && (measured(request) || traced(request)); }},
     {"training.global_batch", kUnequal,
      "a microbatch size is chosen for microbatches that are alike; add training.microbatch_size",
-     [](Asked request) { return unequal(request) && request.microbatch_size_open() &&
-                                request.microbatches == 0; }},
+     [](Asked request) {
+       return unequal(request) && request.microbatch_size_open() && request.microbatches == 0;
+     }},
     {"plan.microbatch_order", "microbatches that are alike",
      "no order of microbatches that are alike is faster; say what they cost, as in "
      "training.microbatch_costs: [1, 2, 3], or leave plan.microbatch_order out",

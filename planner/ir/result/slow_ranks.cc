@@ -36,10 +36,10 @@ std::vector<std::string> sentences(const SlowRanks& slow) {
   for (std::size_t r = 0; r < slow.steps.size(); ++r) {
     steps += (r == 0 ? "" : ", ") + formatted("%.6g", ms(slow.steps[r])) + " (" +
              more(slow.steps[r]) + ")";
-    slack += (r == 0 ? "" : ", ") +
-             (slow.slack[r] >= SlowRanks::kMostSlack
-                  ? formatted("over %.0f %%", (SlowRanks::kMostSlack - 1) * 100)
-                  : formatted("%.1f %%", (slow.slack[r] - 1) * 100));
+    slack +=
+        (r == 0 ? "" : ", ") + (slow.slack[r] >= SlowRanks::kMostSlack
+                                    ? formatted("over %.0f %%", (SlowRanks::kMostSlack - 1) * 100)
+                                    : formatted("%.1f %%", (slow.slack[r] - 1) * 100));
   }
   found.push_back("estimated step if one rank computes " + slower_text(slow.factor) +
                   ", by rank from 0, ms: " + steps);

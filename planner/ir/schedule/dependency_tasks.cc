@@ -18,7 +18,7 @@ class DurationKinds {
     for (std::size_t m = 0; m < kind_of.size(); ++m)
       first_.try_emplace(kind_of[m], MicrobatchId{m});
   }
-  std::optional<MicrobatchId> of(const Action& action) const {
+  std::optional<MicrobatchId> first_alike(const Action& action) const {
     if (!action.microbatch) return std::nullopt;
     const MicrobatchId m = *action.microbatch;
     if (m.slices > 1) return MicrobatchId{m.slice(), m.slices};
@@ -52,7 +52,7 @@ class SlotTable {
   std::uint32_t number(const Cell& cell, TaskKind kind) {
     DurationSlot wanted{kind, {}, {}};
     for_each_action(cell, [&](Action action) {
-      if (!is_apart(action)) action.microbatch = kinds_.of(action);
+      if (!is_apart(action)) action.microbatch = kinds_.first_alike(action);
       wanted.parts.push_back(action);
     });
     if (wanted.parts.size() == 1 && kind == TaskKind::Compute &&
@@ -187,7 +187,7 @@ class TaskBuilder {
   void add_transfer(const Action& action, RankId rank, std::uint32_t position) {
     const std::size_t edge = edge_of(action);
     Action pattern = action;
-    pattern.microbatch = kinds_.of(action);
+    pattern.microbatch = kinds_.first_alike(action);
     std::uint32_t& known = transfer_slot_[{edge, pattern.microbatch, action.direction}];
     if (known == 0) known = slots_.number({TaskKind::Transfer, {pattern}, {}}) + 1;
     std::uint32_t& task = transfer_of(edge, action);

@@ -24,8 +24,8 @@ StageCosts::Slice kind_of(const StageCosts& any, const MicrobatchScale& scale,
     const double compute = scale.linear == scale.attention
                                ? scale.linear
                                : share * scale.linear + (1 - share) * scale.attention;
-    kind.stages.push_back(
-        scaled_stage(any.stages[s], {.time = by(compute), .copy = by(scale.linear), .bytes = bytes}));
+    kind.stages.push_back(scaled_stage(
+        any.stages[s], {.time = by(compute), .copy = by(scale.linear), .bytes = bytes}));
   }
   scale_messages(bytes, kind);
   kind.key_gradients.assign(any.stages.size(), Bytes{0});
@@ -40,8 +40,7 @@ StageCosts with_microbatches(StageCosts any, std::span<const MicrobatchScale> sc
   any.kinds.clear();
   any.kind_of = kinds_of({scales.begin(), scales.end()});
   for (std::size_t m = 0; m < scales.size(); ++m)
-    if (any.kind_of[m] == any.kinds.size())
-      any.kinds.push_back(kind_of(any, scales[m], linear));
+    if (any.kind_of[m] == any.kinds.size()) any.kinds.push_back(kind_of(any, scales[m], linear));
   return any;
 }
 

@@ -52,18 +52,19 @@ double shared_work_bound(const Problem& problem, std::size_t microbatches) {
   return std::floor(least * (1 - 1e-12));
 }
 
-/// Of microbatches that differ: what equal ones of the least cost need, and the work of all.
-static double unequal_work_bound(const Problem& problem) {
+/// Of microbatches that differ: what equal ones of the least cost need, by `bound`, and the work of
+/// all.
+static double unequal_bound(const Problem& problem, double (*bound)(const Problem&)) {
   const Layers layers = least_microbatch(problem.layers);
   double least = std::numeric_limits<double>::infinity();
   for (const ScheduleSpec& spec : problem.schedules)
     least = std::min(least, shared_work_bound(problem, spec.microbatches));
-  return std::max(work_bound(with_layers(problem, layers)),
+  return std::max(bound(with_layers(problem, layers)),
                   least < std::numeric_limits<double>::infinity() ? least : 0);
 }
 
 double work_bound(const Problem& problem) {
-  if (!problem.layers.microbatches.empty()) return unequal_work_bound(problem);
+  if (!problem.layers.microbatches.empty()) return unequal_bound(problem, work_bound);
   if (hides_collectives(problem)) return longest_side_by_side(problem, work_bound);
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
                        problem.recomputes_all(), problem.norm);
@@ -88,6 +89,7 @@ double work_bound(const Problem& problem) {
 }
 
 double any_devices_bound(const Problem& problem) {
+  if (!problem.layers.microbatches.empty()) return unequal_bound(problem, any_devices_bound);
   if (hides_collectives(problem)) return longest_side_by_side(problem, any_devices_bound);
   const auto kind = [&](DeviceId device) { return problem.cluster.kind_of_device[device.index()]; };
   const bool alike = std::ranges::all_of(problem.device_of_rank, [&](DeviceId device) {

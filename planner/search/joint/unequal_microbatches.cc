@@ -111,10 +111,10 @@ Priced with_built_order(const Problem& problem, Priced plan, std::size_t effort)
   Choice choice = plan;
   for (std::size_t build = 0; build < kBuilds; ++build) {
     choice.order = relabelled(
-        schedule_of(zero_bubble_order(costs, plan.placement, plan.spec.microbatches, room,
-                                      {.moves = kMovesOfEach * effort,
-                                       .rules = kFewestRules + effort / 3})
-                        .order),
+        schedule_of(
+            zero_bubble_order(costs, plan.placement, plan.spec.microbatches, room,
+                              {.moves = kMovesOfEach * effort, .rules = kFewestRules + effort / 3})
+                .order),
         standing);
     if (auto built = fitting(problem, choice))
       return built->estimate < plan.estimate ? *std::move(built) : plan;
@@ -127,12 +127,13 @@ Priced with_built_order(const Problem& problem, Priced plan, std::size_t effort)
 
 /// Other orders and cuts around the plan's own, as long as each is faster.
 Priced polished(const Problem& problem, Priced plan, const SearchOptions& options) {
-  const auto ordered = [&](Priced of) {
-    of = with_built_order(problem, std::move(of), options.effort());
-    if (!problem.order_microbatches) return of;
-    const Nanoseconds before = of.estimate;
-    of = with_ordered_microbatches(problem, std::move(of), options.seed);
-    return of.estimate < before ? with_built_order(problem, std::move(of), options.effort()) : of;
+  const auto ordered = [&](Priced start) {
+    start = with_built_order(problem, std::move(start), options.effort());
+    if (!problem.order_microbatches) return start;
+    const Nanoseconds before = start.estimate;
+    start = with_ordered_microbatches(problem, std::move(start), options.seed);
+    return start.estimate < before ? with_built_order(problem, std::move(start), options.effort())
+                                   : start;
   };
   plan = ordered(std::move(plan));
   if (problem.cuts) return plan;
@@ -187,21 +188,20 @@ Answer search_unequal_microbatches(const Problem& problem, const SearchOptions& 
     rejected.push_back({choices[i].spec, lacks(lack)});
   }
   plans = best_of_each(std::move(plans));
-  parallel_for(std::min(plans.size(), kPolished), options.threads, [&](std::size_t i) {
-    plans[i] = polished(problem, std::move(plans[i]), options);
-  });
-  for (const Rejected& other : equal.rejected)
-    if (other.reason.why == Why::Impossible)
-      rejected.push_back(other);
+  parallel_for(std::min(plans.size(), kPolished), options.threads,
+               [&](std::size_t i) { plans[i] = polished(problem, std::move(plans[i]), options); });
+  for (const Rejected& lost : equal.rejected)
+    if (lost.reason.why == Why::Impossible)
+      rejected.push_back(lost);
     else
-      rejected.push_back({other.spec, {.why = Why::NothingFound}});
-  std::erase_if(rejected, [&](const Rejected& of) {
-    return std::ranges::find(plans, of.spec, &Priced::spec) != plans.end();
+      rejected.push_back({lost.spec, {.why = Why::NothingFound}});
+  std::erase_if(rejected, [&](const Rejected& lost) {
+    return std::ranges::find(plans, lost.spec, &Priced::spec) != plans.end();
   });
   std::vector<Rejected> once;
-  for (Rejected& of : rejected)
-    if (std::ranges::find(once, of.spec, &Rejected::spec) == once.end())
-      once.push_back(std::move(of));
+  for (Rejected& lost : rejected)
+    if (std::ranges::find(once, lost.spec, &Rejected::spec) == once.end())
+      once.push_back(std::move(lost));
   Pool pool(problem.memory_limit);
   pool.set_recompute(problem.recompute);
   pool.count(equal.candidates + choices.size(), equal.effort);

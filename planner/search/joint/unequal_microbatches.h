@@ -9,10 +9,10 @@ namespace pfeife {
 /// The search of a problem whose microbatches differ. All is first searched for equal microbatches
 /// of their mean cost; the plans found are priced by evaluate() with the true costs. The best of
 /// each of the fastest schedules gets other cuts around its own (as many as
-/// SearchOptions::iterations says), an order built for the true costs if its family builds one, and,
-/// where Problem::order_microbatches allows it, another order of microbatches
-/// (search_microbatch_order), in which Choice::order then is. Where Problem::recompute allows it and
-/// a plan does not fit otherwise, stages recompute (with_stage_uses). The bound is that of
+/// SearchOptions::iterations says), an order built for the true costs if its family builds one,
+/// and, where Problem::order_microbatches allows it, another order of microbatches
+/// (search_microbatch_order), in which Choice::order then is. Where Problem::recompute allows it
+/// and a plan does not fit otherwise, stages recompute (with_stage_uses). The bound is that of
 /// work_bound(), which knows the costs of all microbatches; no certificate.
 Answer search_unequal_microbatches(const Problem& problem, const SearchOptions& options,
                                    const SearchFunction& search);

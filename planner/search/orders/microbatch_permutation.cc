@@ -95,8 +95,9 @@ class Search {
     const std::int64_t time = times_.time(kinds);
     if (worst_.second.empty() || time > worst_.first) worst_ = {time, kinds};
     if (best_.size() < options_.keep || time < best_.back().first) {
-      const bool known = std::ranges::any_of(best_, [&](const Timed& b) { return b.second == kinds; });
-      if (!known) {
+      const bool kept =
+          std::ranges::any_of(best_, [&](const Timed& best) { return best.second == kinds; });
+      if (!kept) {
         const auto at = std::ranges::upper_bound(best_, time, {}, &Timed::first);
         best_.insert(at, {time, kinds});
         if (best_.size() > options_.keep) best_.pop_back();
@@ -198,7 +199,8 @@ Schedule relabelled(Schedule rows, const MicrobatchOrder& order) {
   for (std::vector<Cell>& row : rows.rows)
     for (Cell& cell : row) {
       if (auto* action = std::get_if<Action>(&cell)) relabel(*action);
-      if (auto* overlap = std::get_if<Overlap>(&cell)) std::ranges::for_each(overlap->parts, relabel);
+      if (auto* overlap = std::get_if<Overlap>(&cell))
+        std::ranges::for_each(overlap->parts, relabel);
     }
   return rows;
 }

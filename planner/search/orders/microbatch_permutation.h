@@ -43,8 +43,8 @@ class PermutedTimes {
 };
 
 struct PermutedResult {
-  std::int64_t time = 0;   ///< ns
-  MicrobatchOrder order;   ///< of equally fast ones the first that was tried
+  std::int64_t time = 0;  ///< ns
+  MicrobatchOrder order;  ///< of equally fast ones the first that was tried
   friend bool operator==(const PermutedResult&, const PermutedResult&) = default;
 };
 
