@@ -38,7 +38,7 @@ struct OrderModel {
     std::int64_t delay = 0;
   };
   std::size_t ranks = 0, stages = 0;
-  std::size_t slices = 1;        ///< S, of each microbatch
+  std::size_t slices = 1;  ///< S, of each microbatch
   /// Figures of a stage repeat after so many counts: after S slices, after all microbatches where
   /// these differ (StageCosts::kinds).
   std::size_t period = 1;

@@ -46,7 +46,7 @@ struct Problem {
   /// what is allocated, which is never more.
   std::optional<AllocatorSettings> allocator = std::nullopt;
 
-  /// Of microbatches that differ, which one stands where in a schedule is to be found.
+  /// Where microbatches differ, which one stands where in a schedule is to be found.
   bool order_microbatches = false;
 
   /// Every microbatch is recomputed on every stage, whatever the plan: the times of layers may say

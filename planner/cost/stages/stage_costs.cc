@@ -376,7 +376,7 @@ StageCosts with_recomputation(StageCosts collected, const Recomputed& recomputed
   return collected.mode == Mode::Forward ? without_backward(std::move(collected)) : collected;
 }
 
-/// Of a microbatch that is as the layers say.
+/// The costs of a microbatch that is as the layers say.
 static StageCosts costs_of_any(const SummedLayers& sums, const Partition& partition,
                                const Placement& placement, const Cluster& cluster,
                                const Recomputed& recomputed, StepNorm norm) {

@@ -15,7 +15,7 @@ double attention_share(const Layers& layers, std::size_t begin, std::size_t end)
 /// [stage] The share outside attention; 1 where the layers have no Sequence.
 std::vector<double> linear_shares(const Layers& layers, const Partition& partition);
 
-/// Of the all-reduce between replicas as much overlaps as fits beside the shortest backward that
+/// The all-reduce between replicas overlaps with as much as fits beside the shortest backward that
 /// any of `parts` has, as that may be the last.
 void expose_reductions(const Layers& layers, const Partition& partition,
                        const std::vector<StageCosts::Slice>& parts, StageCosts& costs);

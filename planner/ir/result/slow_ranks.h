@@ -12,9 +12,9 @@ namespace pfeife {
 
 /// Estimated; the plan stays as it is.
 struct SlowRanks {
-  double factor = 1.1;         ///< of all that the slow rank computes
-  std::optional<RankId> rank;  ///< which one was asked about; absent = any
-  Nanoseconds now{0};          ///< with no slow rank
+  double factor = 1.1;             ///< of all that the slow rank computes
+  std::optional<RankId> rank;      ///< which one was asked about; absent = any
+  Nanoseconds now{0};              ///< with no slow rank
   std::vector<Nanoseconds> steps;  ///< [rank] if that one is slow
   /// [rank] The largest factor, to a thousandth and at most kMostSlack, that makes the step no more
   /// than a thousandth longer.

@@ -75,7 +75,7 @@ struct StageGraph {
   bool one_copy_engine = false;  ///< OFFLOAD and RELOAD of a rank are in one queue
   /// [microbatch] Those of one kind take equal times; empty = all do.
   std::vector<std::uint32_t> kind_of = {};
-  Mode mode = Mode::Train;       ///< Forward: rows have F alone, and no edge has a gradient
+  Mode mode = Mode::Train;  ///< Forward: rows have F alone, and no edge has a gradient
 
   friend bool operator==(const StageGraph&, const StageGraph&) = default;
 };

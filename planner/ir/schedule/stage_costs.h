@@ -123,7 +123,7 @@ struct StageCosts {
   /// above of any, and [microbatch] the kind of each. Empty = all cost the same.
   std::vector<Slice> kinds = {};
   std::vector<std::uint32_t> kind_of = {};
-  Mode mode = Mode::Train;         ///< Forward: costs of F alone, and nothing is saved
+  Mode mode = Mode::Train;  ///< Forward: costs of F alone, and nothing is saved
 
   friend bool operator==(const StageCosts&, const StageCosts&) = default;
 };

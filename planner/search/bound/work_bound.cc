@@ -52,7 +52,7 @@ double shared_work_bound(const Problem& problem, std::size_t microbatches) {
   return std::floor(least * (1 - 1e-12));
 }
 
-/// Of microbatches that differ: what equal ones of the least cost need, by `bound`, and the work of
+/// Where microbatches differ: what equal ones of the least cost need, by `bound`, and the work of
 /// all.
 static double unequal_bound(const Problem& problem, double (*bound)(const Problem&)) {
   const Layers layers = least_microbatch(problem.layers);
