@@ -30,7 +30,7 @@ Layers equal_layers(std::size_t count) {
   return layers;
 }
 
-Request request_of(std::size_t ranks, const std::vector<double>& factors, bool ordered) {
+Request batch_of(std::size_t ranks, const std::vector<double>& factors, bool ordered) {
   Request request{.devices = ranks,
                   .plan = {.families = {"1f1b"}, .stages_per_rank = {1}},
                   .baselines = {{"1f1b"}},
@@ -56,17 +56,25 @@ TEST_F(Microbatches, OrdersAreThoseOfTheTable) {
         Row{3, {1, 1, 2, 2, 6}, 63}, Row{8, {1, 1, 1, 1, 1, 1, 1, 9}, 224}}) {
     const Model model = model_of(equal_layers(row.ranks));
     const Cluster cluster = free_cluster(row.ranks);
-    const Planned planned = plan(model, cluster, request_of(row.ranks, row.factors, true));
+    const Planned planned = plan(model, cluster, batch_of(row.ranks, row.factors, true));
     const Plan& best = planned.best().plan;
-    EXPECT_EQ(milliseconds(best.estimate), row.best);
+    // The textbook's rows; with forwards ahead of them a step may be shorter.
+    const auto textbook = std::ranges::find_if(planned.plans, [](const Priced& found) {
+      return std::ranges::all_of(found.spec.prefetch, [](std::size_t ahead) { return ahead == 0; });
+    });
+    ASSERT_NE(textbook, planned.plans.end());
+    EXPECT_EQ(milliseconds(textbook->estimate), row.best);
+    EXPECT_LE(milliseconds(best.estimate), row.best);
     EXPECT_EQ(best.spec.microbatches, row.factors.size());
     EXPECT_EQ(best.training.microbatch_costs.size(), row.factors.size());
     ASSERT_TRUE(best.bound.has_value());
     EXPECT_LE(best.bound->time, best.estimate);
     // In the order given it takes longer, or as long; the baseline is in that order.
-    const Planned fixed = plan(model, cluster, request_of(row.ranks, row.factors, false));
+    const Planned fixed = plan(model, cluster, batch_of(row.ranks, row.factors, false));
     EXPECT_GE(fixed.best().plan.estimate, best.estimate);
-    EXPECT_EQ(step_time(planned.contestants.back().estimated), fixed.best().plan.estimate);
+    EXPECT_GE(step_time(planned.contestants.back().estimated), textbook->estimate);
+    EXPECT_EQ(step_time(planned.contestants.back().estimated),
+              step_time(fixed.contestants.back().estimated));
   }
 }
 
@@ -77,7 +85,7 @@ TEST_F(Microbatches, APlanIsWrittenAndReadAgainWithThem) {
         "c,1,1,1,8,9,9,0,0\nd,1,1,1,0,9,9,0,0\n");
   const Model model = load_model(folder_ / "layers.csv");
   const Cluster cluster = load_cluster(configs() / "clusters" / "laptop.yaml");
-  const Request request = request_of(2, {1, 2, 3, 4}, true);
+  const Request request = batch_of(2, {1, 2, 3, 4}, true);
   const Planned planned = plan(model, cluster, request);
   const Plan& best = planned.best().plan;
   EXPECT_FALSE(std::ranges::is_sorted(forward_order(best.schedule)));
@@ -100,8 +108,8 @@ TEST_F(Microbatches, APlanIsWrittenAndReadAgainWithThem) {
 // Factors of 1 are as if none were given: the same plan, bound and files.
 TEST_F(Microbatches, FactorsOfOneGiveTheSameBytes) {
   write("layers.csv",
-        "name,forward_ms,backward_ms,output_bytes,parameter_bytes,saved_bytes\na,1,2,8,9,9\n"
-        "b,3,4,8,9,9\nc,2,4,8,9,9\nd,1,1,0,9,9\n");
+        "name,forward_ms,backward_ms,output_bytes,parameter_bytes,saved_bytes,weight_saved_bytes,"
+        "temporary_bytes\na,1,2,8,9,9,0,0\nb,3,4,8,9,9,0,0\nc,2,4,8,9,9,0,0\nd,1,1,0,9,9,0,0\n");
   const Model model = load_model(folder_ / "layers.csv");
   const Cluster cluster = load_cluster(configs() / "clusters" / "laptop.yaml");
   Request usual{.devices = 2, .microbatches = 4, .plan = {.iterations = 20}};
@@ -122,7 +130,7 @@ TEST_F(Microbatches, FactorsOfOneGiveTheSameBytes) {
 
 TEST_F(Microbatches, OfAnotherNumberThanAStepHasAreRefused) {
   const Model model = model_of(equal_layers(2));
-  Request request = request_of(2, {1, 2, 3}, false);
+  Request request = batch_of(2, {1, 2, 3}, false);
   request.microbatches = 4;
   try {
     plan(model, free_cluster(2), request);
