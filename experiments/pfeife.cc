@@ -71,6 +71,7 @@ void take_given(Request& request) {
       request.training.optimizer = plan.training.optimizer;
       request.training.microbatch_size = plan.training.microbatch_size;
       request.training.mode = plan.training.mode;
+      request.training.microbatch_costs = plan.training.microbatch_costs;
     }
     schedule = std::move(plan.schedule);
   } else {
@@ -94,6 +95,8 @@ Request request_of(const Model& model, const Cluster& cluster, const Request& as
     request.model.format =
         asked.model.format == ModelFormat::Mesh ? ModelFormat::Mesh : ModelFormat::Table;
   request.cluster = cluster.file;
+  if (model.layers && request.training.listed_microbatches() == 0)
+    request.training.microbatch_costs = model.layers->microbatches;
   if (request.name.empty())
     request.name = model.layers ? model.layers->name : model.files.file.stem().string();
   if (request.mesh)

@@ -33,6 +33,11 @@ std::string layers_key(const ModelFiles& model, const ModelUse& use) {
        {use.replicas.count, std::int64_t{use.replicas.zero},
         std::int64_t{use.replicas.overlap_reductions}, static_cast<std::int64_t>(use.mode)})
     key += "\n" + std::to_string(number);
+  for (const MicrobatchScale& scale : use.microbatch_costs) key += "\n" + to_string(scale);
+  for (const std::vector<std::int64_t>& documents : use.lengths) {
+    key += "\nlengths";
+    for (const std::int64_t length : documents) key += " " + std::to_string(length);
+  }
   return key;
 }
 
@@ -54,7 +59,9 @@ ModelUse model_use(const Request& request) {
           .optimizer = request.training.optimizer,
           .microbatch_size = request.training.microbatch_size,
           .replicas = request.replicas,
-          .mode = request.training.mode};
+          .mode = request.training.mode,
+          .microbatch_costs = request.training.microbatch_costs,
+          .lengths = request.training.lengths};
 }
 
 LayersAndWork read_model(const Request& request, const Cluster& cluster) {

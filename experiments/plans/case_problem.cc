@@ -130,6 +130,7 @@ Problem problem_of(const SettledCase& settled, const Cluster& cluster) {
   set_memory(config, problem);
   problem.receives = config.plan.receives;
   problem.norm = step_norm(config, *settled.layers);
+  problem.order_microbatches = config.plan.search_microbatch_order;
   return problem;
 }
 

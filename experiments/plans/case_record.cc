@@ -7,9 +7,12 @@
 #include "experiments/plans/reasons.h"
 #include "planner/cost/allocator/played_ranks.h"
 #include "planner/cost/estimate/link_load.h"
+#include "planner/cost/estimate/priced_plan.h"
+#include "planner/cost/estimate/slow_ranks.h"
 #include "planner/io/experiment/experiment_config.h"
 #include "planner/ir/model/layer_title.h"
 #include "planner/ir/result/result_engine.h"
+#include "planner/search/orders/microbatch_permutation.h"
 
 namespace pfeife {
 namespace {
@@ -28,9 +31,24 @@ void add_bound(const CoveringBound& bound, const std::optional<Nanoseconds>& lin
     row.simulate_gap = gap(*row.simulate, std::max(bound.time, links_bound.value_or(bound.time)));
 }
 
+/// "microbatches=0 1 3 2": the order in which microbatches that differ go into the pipeline, unless
+/// it is the one given.
+std::string order_text(const Evaluation& plan) {
+  constexpr std::size_t kMostShown = 16;
+  if (plan.inputs.layers == nullptr || plan.inputs.layers->microbatches.empty()) return "";
+  const MicrobatchOrder order = forward_order(plan.plan.schedule);
+  if (std::ranges::is_sorted(order)) return "";
+  if (order.size() > kMostShown) return "microbatches=reordered";
+  std::string text;
+  for (const std::uint32_t m : order) text += (text.empty() ? "" : " ") + std::to_string(m);
+  return "microbatches=" + text;
+}
+
 /// With what did not come from the search, which everything that shows a plan says.
 std::string knobs_of(const Evaluation& plan) {
-  const std::string text = knobs(plan.plan);
+  const std::string order = order_text(plan);
+  std::string text = knobs(plan.plan);
+  if (!order.empty()) text += (text.empty() ? "" : ", ") + order;
   const bool given = plan.origin == Origin::PlanFile || plan.origin == Origin::ScheduleFile;
   if (!given && plan.origin != Origin::Reference) return text;
   const std::string mark = given ? "search=none" : "search=reference";
@@ -125,6 +143,14 @@ std::optional<LinksRecord> links_of(const EvaluatedCase& evaluated) {
                      .faster = *evaluated.faster_links};
 }
 
+std::optional<SlowRanks> slow_ranks_of(const Evaluation& plan, const WhatIf& what_if) {
+  if (!what_if.slow || !plan.possible()) return std::nullopt;
+  SlowRanks slow =
+      slow_ranks(executed_graph(plan.plan, plan.costs), plan.costs, what_if.slow->factor);
+  if (what_if.slow->rank) slow.rank = RankId{*what_if.slow->rank};
+  return slow;
+}
+
 }  // namespace
 
 ResultRow row_of(const Evaluation& plan) {
@@ -194,6 +220,7 @@ CaseRecord record_of(const EvaluatedCase& evaluated, const Request& config) {
   record.plans.front().reserved_expandable = reserved_expandable(chosen);
   record.choices = choices_of(evaluated);
   record.links = links_of(evaluated);
+  record.slow = slow_ranks_of(chosen, config.what_if);
   return record;
 }
 

@@ -11,6 +11,7 @@
 #include "planner/ir/request/check.h"
 #include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
+#include "planner/search/orders/microbatch_permutation.h"
 
 namespace pfeife {
 namespace {
@@ -89,6 +90,20 @@ Schedule computations(Schedule rows) {
   return rows;
 }
 
+/// The family's rows. Where microbatches differ, those of `plan` stand in its order.
+Schedule rows_of_family(const Plan& plan) {
+  Schedule rows = generate(plan.spec);
+  if (plan.training.microbatch_costs.empty()) return rows;
+  const MicrobatchOrder usual = forward_order(rows), own = forward_order(plan.schedule);
+  MicrobatchOrder sorted = own;
+  std::ranges::sort(sorted);
+  for (std::uint32_t m = 0; m < sorted.size(); ++m)
+    if (sorted[m] != m || own.size() != usual.size()) return rows;
+  MicrobatchOrder order(own.size());
+  for (std::size_t i = 0; i < own.size(); ++i) order[usual[i]] = own[i];
+  return relabelled(std::move(rows), order);
+}
+
 /// A plan says which schedule its rows are of, and rows that are of another one would be shown
 /// under its name. Any order may be one that is built for costs.
 void check_schedule(const Request& config, const Plan& plan) {
@@ -106,7 +121,7 @@ void check_schedule(const Request& config, const Plan& plan) {
   if (const auto refused = refusal(spec)) refuse(config, ": " + to_string(*refused, spec) + cure);
   const bool built = family(spec.family).built_for_costs;
   if (placement_for(spec).rank_of_stage != plan.placement.rank_of_stage ||
-      (!built && computations(generate(spec)) != computations(plan.schedule)))
+      (!built && computations(rows_of_family(plan)) != computations(plan.schedule)))
     refuse(config, ": its rows are not those of " + name + cure);
 }
 

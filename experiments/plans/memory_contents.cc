@@ -1,6 +1,7 @@
 #include "experiments/plans/memory_contents.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "planner/cost/estimate/memory.h"
 
@@ -21,13 +22,29 @@ std::optional<std::size_t> highest_cell(const MemoryCurve& curve) {
 
 /// Values that cross, without what the stages save of them: only while received or to be sent.
 void save_nothing(StageCosts& costs) {
-  for (std::vector<StageCost>* stages : {&costs.stages, &costs.last.stages})
-    for (StageCost& stage : *stages) stage.saved = stage.offloaded = Bytes{0};
-  for (std::vector<StageValue>* values : {&costs.values, &costs.last.values})
-    for (StageValue& value : *values) {
+  const auto drop = [](std::vector<StageCost>& stages, std::vector<StageValue>& values) {
+    for (StageCost& stage : stages) stage.saved = stage.offloaded = Bytes{0};
+    for (StageValue& value : values) {
       value.saved_by_sender = false;
       value.saved_by_receiver.assign(value.to.size(), false);
     }
+  };
+  drop(costs.stages, costs.values), drop(costs.last.stages, costs.last.values);
+  for (StageCosts::Slice& kind : costs.kinds) drop(kind.stages, kind.values);
+}
+
+/// Saved bytes without the copies that autocast makes: of microbatches that differ in proportion.
+void drop_copies(const std::vector<Bytes>& copies, StageCosts& costs) {
+  for (std::size_t s = 0; s < copies.size(); ++s) {
+    Bytes& saved = costs.stages[s].saved;
+    const double share = saved > Bytes{0} ? static_cast<double>((saved - copies[s]).value) /
+                                                static_cast<double>(saved.value)
+                                          : 1;
+    saved -= copies[s];
+    for (StageCosts::Slice& kind : costs.kinds)
+      kind.stages[s].saved =
+          Bytes{std::llround(share * static_cast<double>(kind.stages[s].saved.value))};
+  }
 }
 
 MemoryContents contents_of(const Plan& plan, RankId rank, StageCosts costs,
@@ -45,14 +62,13 @@ MemoryContents contents_of(const Plan& plan, RankId rank, StageCosts costs,
   const auto without_each = [&](auto drop) {
     return without([&](StageCosts& all) {
       std::ranges::for_each(all.stages, drop), std::ranges::for_each(all.last.stages, drop);
+      for (StageCosts::Slice& kind : all.kinds) std::ranges::for_each(kind.stages, drop);
     });
   };
   found.temporary = without_each(
       [](StageCost& s) { s.temporary = {}, s.recomputed = s.forward_again = Bytes{0}; });
   found.held_for_weights = without_each([](StageCost& s) { s.weight_saved = Bytes{0}; });
-  found.autocast_copies = without([&](StageCosts& all) {
-    for (std::size_t s = 0; s < copies.size(); ++s) all.stages[s].saved -= copies[s];
-  });
+  found.autocast_copies = without([&](StageCosts& all) { drop_copies(copies, all); });
   found.saved = without(save_nothing);
   found.optimizer = without_each([](StageCost& s) { s.optimizer_state = Bytes{0}; });
   found.gradients = without_each([](StageCost& s) { s.gradients = Bytes{0}; });

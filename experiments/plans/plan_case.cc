@@ -57,9 +57,18 @@ void calibrate(const CaseInputs& given, EvaluatedCase& plans, const LayersOf& la
 /// Times are 64-bit nanoseconds, 292 years: what a slip in a unit can exceed.
 constexpr double kLongestStep = 1e9;  // seconds
 
+/// Microbatches of the model's own size that a step has at most.
+double most_microbatches(const Request& config, const Layers& layers) {
+  if (layers.microbatches.empty()) return static_cast<double>(config.microbatches);
+  double sum = 0;
+  for (const MicrobatchScale& scale : layers.microbatches)
+    sum += std::max(scale.linear, scale.attention);
+  return sum;
+}
+
 /// Seconds of all that a step computes, on the slowest kind of device.
 double seconds_of_work(const Request& config, const Layers& layers) {
-  const std::size_t microbatches = config.microbatches;
+  const double microbatches = most_microbatches(config, layers);
   double seconds = 0;
   for (const Layer& layer : layers.layers) {
     double slowest = 0;
@@ -68,7 +77,7 @@ double seconds_of_work(const Request& config, const Layers& layers) {
                                       pfeife::seconds(times.backward_input) +
                                       pfeife::seconds(times.backward_weight) +
                                       5 * pfeife::seconds(config.simulation.launch_overhead));
-    seconds += slowest * static_cast<double>(microbatches);
+    seconds += slowest * microbatches;
   }
   return seconds;
 }
@@ -84,7 +93,7 @@ double seconds_of_transfers(const Request& config, const Layers& layers, const C
   double seconds = 0;
   for (const LayerValue& value : layers.values) {
     const auto bytes = static_cast<double>((value.bytes + value.gradient_bytes).value);
-    seconds += static_cast<double>(config.microbatches * value.consumers.size()) *
+    seconds += most_microbatches(config, layers) * static_cast<double>(value.consumers.size()) *
                (bytes * slowest + 2 * latency);
   }
   for (const LayerParameter& parameter : layers.parameters)

@@ -27,7 +27,8 @@ ModelUse model_use(const Plan& plan) {
           .optimizer = plan.training.optimizer,
           .microbatch_size = plan.training.microbatch_size,
           .replicas = plan.files->replicas,
-          .mode = plan.training.mode};
+          .mode = plan.training.mode,
+          .microbatch_costs = plan.training.microbatch_costs};
 }
 
 PlanInputs read_plan_inputs(const Plan& plan, const std::filesystem::path& folder) {

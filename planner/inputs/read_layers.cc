@@ -224,7 +224,33 @@ static LayersAndWork read_pipeline(const ModelFiles& files, const ModelUse& use,
   return {};
 }
 
+static std::vector<MicrobatchScale> scales_of(const Layers& layers, const ModelUse& use) {
+  if (use.lengths.empty())
+    return use.microbatch_costs.empty() ? layers.microbatches : use.microbatch_costs;
+  const auto refuse = [](const std::string& why) {
+    throw RefusedWish("training.lengths",
+                      "training.lengths: " + why +
+                          "; give training.microbatch_costs, or take an archive "
+                          "with causal attention");
+  };
+  if (!layers.sequence)
+    refuse(layers.whole_because.empty() ? "the attention of this model is not seen"
+                                        : layers.whole_because);
+  const std::int64_t tokens = layers.sequence->tokens;
+  if (tokens == 0) refuse("the model does not say how many tokens a sequence has");
+  for (std::size_t m = 0; m < use.lengths.size(); ++m)
+    for (const std::int64_t length : use.lengths[m])
+      if (length > tokens)
+        throw RefusedWish("training.lengths",
+                          "training.lengths: microbatch " + std::to_string(m) +
+                              " has a document of " + std::to_string(length) +
+                              " tokens, and the model's sequences have " + std::to_string(tokens) +
+                              "; export the model for longer ones, or cut the document");
+  return scales_of_documents(use.lengths, tokens, layers.microbatch_size);
+}
+
 Layers as_used(Layers layers, const ModelUse& use, const Cluster& cluster) {
+  layers.microbatches = without_equal_ones(scales_of(layers, use));
   layers = replicated(std::move(layers), use.replicas, cluster);
   return use.mode == Mode::Forward ? forward_layers(std::move(layers)) : layers;
 }

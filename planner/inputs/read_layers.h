@@ -25,6 +25,9 @@ struct ModelUse {
   std::optional<std::int64_t> microbatch_size;  ///< none: the archive's own; 1 for the others
   Replicas replicas;                            ///< of the pipeline
   Mode mode = Mode::Train;
+  /// [microbatch] Beside one of the layers' own size, by scales or by documents; empty = alike.
+  std::vector<MicrobatchScale> microbatch_costs = {};
+  DocumentLengths lengths = {};
   friend bool operator==(const ModelUse&, const ModelUse&) = default;
 };
 
@@ -73,7 +76,8 @@ Layers pipeline_layers(const MeshRun& run, const Network& network);
 /// modules. Errors: RefusedWish of plan.for where there are none.
 Layers cut_as_used(Layers layers, const ModelUse& use);
 
-/// The layers of one pipeline, of `use.replicas`, in the mode of `use`.
+/// The layers of one pipeline, of `use.replicas`, in the mode and with the microbatches of `use`.
+/// Errors: RefusedWish of training.lengths if the layers do not say what documents cost.
 Layers as_used(Layers layers, const ModelUse& use, const Cluster& cluster);
 
 struct LayersAndWork {

@@ -82,8 +82,7 @@ void add_vocabulary_shares(StageCosts& costs, const MeshRun& run, const Network&
   const LayerTimes& lookup = layers.layers.front().times.front();
   const Nanoseconds embedding = lookup.forward + lookup.backward_input + lookup.backward_weight;
 
-  const GroupShape group =
-      group_shape(run.mesh, {Axis::Pipeline}, used_of_domain(run.mesh, network));
+  const GroupShape group = group_shape(run.mesh, {Axis::Pipeline}, used_domains(run.mesh, network));
   const std::int64_t tokens = run.microbatch_size * run.architecture.sequence;
   const auto time = [&](CollectiveKind kind, std::int64_t bytes) {
     return collective_time(kind, Bytes{bytes}, group, network);

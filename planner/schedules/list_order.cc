@@ -63,8 +63,9 @@ std::vector<std::size_t> flight_limits(const OrderModel& model, ListRules::Fligh
 }
 
 /// One build. The rank that can decide first decides first, so everything that has been decided
-/// before is known when it does. Without slices the lists of the model are by stage.
-template <bool kSliced>
+/// before is known when it does. `kByCount`: the lists of the model are not by stage alone, as
+/// slices or microbatches differ.
+template <bool kByCount>
 class Builder {
  public:
   Builder(const OrderModel& model, const ListRules& rules, std::int64_t enough)
@@ -84,19 +85,20 @@ class Builder {
         reserve_(model.stages, 0),
         flight_(model.ranks, 0),
         flight_limit_(flight_limits(model, rules.flight)) {
-    const auto whole = static_cast<std::int64_t>(model.microbatches / model.slices);
     for (std::size_t s = 0; s < model.stages; ++s) {
       const std::size_t rank = model.rank_of_stage[s];
-      least_[rank] += whole * model.work(s);
+      least_[rank] += model.work(s);
       saved_until_[s].push_back(0);
       for (std::size_t k = 0; k < model.slices; ++k)
         saved_until_[s].push_back(saved_until_[s].back() + model.growth[0][model.at(s, k)]);
+      for (std::size_t b = 0; b < model.period; ++b)  // the largest, where microbatches differ
+        saved_until_[s].back() = std::max(saved_until_[s].back(), model.growth[0][model.at(s, b)]);
     }
     for (std::size_t r = 0; r < model.ranks; ++r) {
       const auto& stages = model.stages_of_rank[r];
       std::int64_t& behind = reserve_[stages.back()];  // what a first I adds, of key gradients
       for (const std::uint32_t s : stages)
-        if (kSliced) behind = std::max(behind, model.growth[1][model.at(s, 0)]);
+        if (model.slices > 1) behind = std::max(behind, model.growth[1][model.at(s, 0)]);
       for (std::size_t i = stages.size(); i-- > 1;)
         reserve_[stages[i - 1]] = reserve_[stages[i]] + saved_until_[stages[i]].back();
       order_[r].reserve(kParts * model.microbatches * stages.size());
@@ -129,7 +131,7 @@ class Builder {
     return (static_cast<std::size_t>(part) * model_.stages + stage) * model_.microbatches + b;
   }
   std::size_t at(std::size_t stage, std::size_t b) const {
-    return kSliced ? model_.at(stage, b) : stage;
+    return kByCount ? model_.at(stage, b) : stage;
   }
   /// ns of the stage's part with that count.
   std::int64_t duration(Part part, std::size_t stage, std::size_t b) const {
@@ -159,7 +161,7 @@ class Builder {
     arrival = {kNever, true, true};
     if (b >= model_.microbatches) return arrival;
     if (part == Part::Input &&
-        done(Part::Forward, stage) < (kSliced ? model_.forwards_before_input(b) : b + 1))
+        done(Part::Forward, stage) < (kByCount ? model_.forwards_before_input(b) : b + 1))
       return arrival;
     std::int64_t time = 0;
     bool decided = true;
@@ -187,7 +189,8 @@ class Builder {
   /// for its later slices on this stage: microbatches before it have all theirs, and let go first.)
   std::int64_t reserve(std::size_t rank, std::size_t stage) {
     std::int64_t bytes = reserve_[stage];
-    if constexpr (!kSliced) return bytes;
+    if constexpr (!kByCount) return bytes;
+    if (model_.slices == 1) return bytes;
     const std::size_t b = done(Part::Forward, stage), slice = b % model_.slices;
     for (const std::size_t s : model_.stages_of_rank[rank])
       if (const std::size_t there = done(Part::Forward, s); s > stage && there + slice > b)
@@ -379,7 +382,7 @@ class Builder {
 
 std::optional<Order> list_order(const OrderModel& model, const ListRules& rules,
                                 std::int64_t enough) {
-  if (model.slices > 1) return Builder<true>(model, rules, enough).build();
+  if (model.period > 1) return Builder<true>(model, rules, enough).build();
   return Builder<false>(model, rules, enough).build();
 }
 

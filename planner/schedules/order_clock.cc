@@ -19,9 +19,7 @@ OrderClock::OrderClock(const OrderModel& model)
     for (std::size_t s = 0; s < model.stages; ++s)
       for (std::size_t count = 0; count < model.microbatches; ++count)
         duration_.push_back(of_part[model.at(s, count)]);
-  const auto whole = static_cast<std::int64_t>(model.microbatches / model.slices);
-  for (std::size_t s = 0; s < model.stages; ++s)
-    work_[model.rank_of_stage[s]] += whole * model.work(s);
+  for (std::size_t s = 0; s < model.stages; ++s) work_[model.rank_of_stage[s]] += model.work(s);
 }
 
 std::optional<std::int64_t> OrderClock::go_on(const Order& order, std::int64_t most) {

@@ -19,26 +19,29 @@ OrderModel::OrderModel(const StageCosts& costs, const Placement& placement,
     : ranks(placement.ranks()),
       stages(placement.stages()),
       slices(std::max<std::size_t>(1, costs.slices.size())),
+      period(slices > 1 || costs.kinds.empty() ? slices : whole_microbatches),
       microbatches(slices * whole_microbatches),
       stages_of_rank(placement.ranks()),
       room(placement.ranks(), std::numeric_limits<std::int64_t>::max()),
       tail(step_tails(costs, placement)) {
   for (std::size_t r = 0; r < room_.size(); ++r) room[r] = room_[r].value;
-  const auto slice = [&](Part part, std::size_t count) {
-    return slices == 1 ? std::nullopt : std::optional(microbatch_of(part, count, slices));
+  // Whose figures count: a slice, or a microbatch where these differ.
+  const auto own = [&](Part part, std::size_t count) {
+    return slices == 1 && costs.kinds.empty() ? std::nullopt
+                                              : std::optional(microbatch_of(part, count, slices));
   };
-  for (auto& of_stage : waits) of_stage.resize(stages * slices);
-  for (auto& of_stage : wakes) of_stage.resize(stages * slices);
+  for (auto& of_stage : waits) of_stage.resize(stages * period);
+  for (auto& of_stage : wakes) of_stage.resize(stages * period);
   for (std::size_t s = 0; s < stages; ++s) {
     const std::size_t rank = placement.rank_of_stage[s].index();
     rank_of_stage.push_back(static_cast<std::uint32_t>(rank));
     stages_of_rank[rank].push_back(static_cast<std::uint32_t>(s));
   }
   for (std::size_t s = 0; s < stages; ++s)
-    for (std::size_t count = 0; count < slices; ++count) {
+    for (std::size_t count = 0; count < period; ++count) {
       const auto cost = [&](Part part) -> const StageCost& {
-        const auto of = slice(part, count);
-        return (of ? costs.slices[of->index()].stages : costs.stages)[s];
+        const auto microbatch = own(part, count);
+        return (microbatch ? part_of(costs, *microbatch)->stages : costs.stages)[s];
       };
       const StageCost& there = cost(Part::Forward);
       const StageCost& back = cost(Part::Input);
@@ -52,19 +55,18 @@ OrderModel::OrderModel(const StageCosts& costs, const Placement& placement,
   // Gradients of keys and values, from the first I of their microbatch to their own.
   for (std::size_t s = 0; s < stages && slices > 1; ++s)
     for (std::size_t count = 1; count < slices; ++count) {
-      const std::int64_t bytes =
-          costs.slices[slice(Part::Input, count)->index()].key_gradients[s].value;
+      const std::int64_t bytes = part_of(costs, *own(Part::Input, count))->key_gradients[s].value;
       growth[1][at(s, 0)] += bytes, growth[1][at(s, count)] -= bytes;
     }
-  for (std::size_t count = 0; count < slices; ++count) {
+  for (std::size_t count = 0; count < period; ++count) {
     const auto wait = [&](Part part, std::size_t stage, std::size_t source, std::int64_t delay) {
       const auto p = static_cast<std::size_t>(part);
       if (rank_of_stage[stage] == rank_of_stage[source]) delay = 0;  // nothing is sent
       waits[p][at(stage, count)].push_back({static_cast<std::uint32_t>(source), delay});
       wakes[p][at(source, count)].push_back({static_cast<std::uint32_t>(stage), delay});
     };
-    const std::optional<MicrobatchId> there = slice(Part::Forward, count),
-                                      back = slice(Part::Input, count);
+    const std::optional<MicrobatchId> there = own(Part::Forward, count),
+                                      back = own(Part::Input, count);
     for (std::size_t s = 0; s + 1 < stages; ++s) {
       const StagePair* const up = find_pair(costs, StageId{s}, StageId{s + 1}, there);
       const StagePair* const down = find_pair(costs, StageId{s}, StageId{s + 1}, back);
@@ -136,7 +138,7 @@ Schedule schedule_of(const Order& order, std::size_t slices) {
 
 std::int64_t most_held(const OrderModel& model, const Order& order, std::size_t rank) {
   std::int64_t held = 0, most = 0;
-  std::vector<std::array<std::uint32_t, kParts>> done(model.slices == 1 ? 0 : model.stages);
+  std::vector<std::array<std::uint32_t, kParts>> done(model.period == 1 ? 0 : model.stages);
   for (const Turn turn : order[rank]) {
     const auto part = static_cast<std::size_t>(turn.part);
     const std::size_t count = done.empty() ? 0 : done[turn.stage][part]++;

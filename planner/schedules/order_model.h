@@ -38,7 +38,10 @@ struct OrderModel {
     std::int64_t delay = 0;
   };
   std::size_t ranks = 0, stages = 0;
-  std::size_t slices = 1;        ///< S, of each microbatch
+  std::size_t slices = 1;  ///< S, of each microbatch
+  /// Figures of a stage repeat after so many counts: after S slices, after all microbatches where
+  /// these differ (StageCosts::kinds).
+  std::size_t period = 1;
   std::size_t microbatches = 0;  ///< each slice counted
   std::vector<std::uint32_t> rank_of_stage;
   std::vector<std::vector<std::uint32_t>> stages_of_rank;    ///< ascending
@@ -53,24 +56,24 @@ struct OrderModel {
 
   /// Every stage waits for its neighbours even where nothing passes between them, so that the order
   /// is free of deadlock on a chain. Of slices where the costs have some; `whole_microbatches` are
-  /// then cut. `room` empty = no limit.
+  /// then cut. Where microbatches differ, count i is microbatch i. `room` empty = no limit.
   OrderModel(const StageCosts& costs, const Placement& placement, std::size_t whole_microbatches,
              const std::vector<Bytes>& room);
 
-  /// Where that part of the stage with that count stands in the lists above: slices differ.
+  /// Where that part of the stage with that count stands in the lists above.
   std::size_t at(std::size_t stage, std::size_t count) const {
-    return slices == 1 ? stage : stage * slices + count % slices;
+    return period == 1 ? stage : stage * period + count % period;
   }
   /// F of a stage that its I of that count needs.
   std::size_t forwards_before_input(std::size_t count) const {
     return slices == 1 ? count + 1 : count - count % slices + slices;
   }
-  /// ns of all parts of the stage for a microbatch, with all its slices.
+  /// ns of all parts of the stage in a step.
   std::int64_t work(std::size_t stage) const {
     std::int64_t sum = 0;
     for (const std::vector<std::int64_t>& of_part : duration)
-      for (std::size_t count = 0; count < slices; ++count) sum += of_part[at(stage, count)];
-    return sum;
+      for (std::size_t count = 0; count < period; ++count) sum += of_part[at(stage, count)];
+    return sum * static_cast<std::int64_t>(microbatches / period);
   }
   std::size_t actions() const { return kParts * stages * microbatches; }
 };

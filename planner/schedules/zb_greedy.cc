@@ -187,7 +187,7 @@ TimedOrder zero_bubble_order(const StageCosts& costs, const Placement& placement
 
 bool wants_blocks(const OrderModel& model, const Placement& placement) {
   const ScheduleSpec zbv = on_a_v(model, "zbv");
-  return model.slices == 1 && !exactly_two_stages(zbv) &&
+  return model.period == 1 && !exactly_two_stages(zbv) &&
          placement.rank_of_stage == folded(zbv).rank_of_stage &&
          !fits_all(model, *order_of(generate(zbv)));
 }

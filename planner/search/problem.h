@@ -46,6 +46,9 @@ struct Problem {
   /// what is allocated, which is never more.
   std::optional<AllocatorSettings> allocator = std::nullopt;
 
+  /// Where microbatches differ, which one stands where in a schedule is to be found.
+  bool order_microbatches = false;
+
   /// Every microbatch is recomputed on every stage, whatever the plan: the times of layers may say
   /// so.
   bool recomputes_all() const { return recompute == Recompute::Full && !recompute_except_last; }
@@ -65,7 +68,8 @@ inline Problem with_layers(const Problem& problem, const Layers& layers) {
           problem.recompute_except_last,
           problem.receives,
           problem.norm,
-          problem.allocator};
+          problem.allocator,
+          problem.order_microbatches};
 }
 inline Problem with_cluster(const Problem& problem, const Cluster& cluster) {
   return {problem.layers,       cluster,
@@ -74,7 +78,7 @@ inline Problem with_cluster(const Problem& problem, const Cluster& cluster) {
           problem.memory_rule,  problem.recompute,
           problem.blocks,       problem.recompute_except_last,
           problem.receives,     problem.norm,
-          problem.allocator};
+          problem.allocator,    problem.order_microbatches};
 }
 
 /// A step of a search that has just been done, and what is known then.

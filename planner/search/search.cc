@@ -11,6 +11,7 @@
 #include "planner/search/joint/least_segments.h"
 #include "planner/search/joint/side_by_side.h"
 #include "planner/search/joint/sliced_schedules.h"
+#include "planner/search/joint/unequal_microbatches.h"
 #include "planner/search/price/hidden_collectives.h"
 
 namespace pfeife {
@@ -44,6 +45,8 @@ Answer search(const Problem& given_problem, const SearchOptions& options) {
     return search(plain, options);
   }
   if (auto nothing_fits = below_least_segments(problem)) return *std::move(nothing_fits);
+  if (!problem.layers.microbatches.empty())
+    return search_unequal_microbatches(problem, settled, search);
   if (has_slices(problem)) return search_with_slices(problem, settled, search);
   if (hides_collectives(problem)) return search_side_by_side(problem, settled, search);
   return problem.cuts ? choose_schedule(problem, settled, search) : search_cuts(problem, settled);

@@ -86,6 +86,12 @@ std::string case_section(const CaseRecord& report_case, std::size_t number, bool
     add(plan.row.plan + ": actions furthest from their prediction, median of the measured steps",
         furthest_table(plan));
   if (report_case.links) body += links_section(*report_case.links);
+  if (report_case.slow) {
+    std::string lines;
+    for (const std::string& line : sentences(*report_case.slow))
+      lines += element("p", escape(line));
+    add("A slow rank", lines);
+  }
   if (const std::string search = search_chart(report_case); !search.empty())
     add("The search: best estimate and lower bound over its work",
         element("div", search, " class=\"wide\""));

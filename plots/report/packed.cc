@@ -76,12 +76,12 @@ Bytes bytes_of(const Event& event, const StageCosts& costs) {
   if (action == nullptr) return Bytes{0};
   if (event.kind == TaskKind::Transfer && action->peer) {
     const bool forward = action->direction == Direction::Forward;
-    const StagePair* pair = forward
-                                ? find_pair(costs, action->stage, *action->peer, action->microbatch)
-                                : find_pair(costs, *action->peer, action->stage);
+    const StagePair* pair =
+        forward ? find_pair(costs, action->stage, *action->peer, action->microbatch)
+                : find_pair(costs, *action->peer, action->stage, action->microbatch);
     if (pair != nullptr) return forward ? pair->bytes : pair->gradient_bytes;
   }
-  if (event.kind == TaskKind::Copy) return costs.stages[action->stage.index()].offloaded;
+  if (event.kind == TaskKind::Copy) return stage_cost(costs, *action, false).offloaded;
   if (event.kind == TaskKind::Reduction && action->op == Op::ReduceGrad)
     for (const StageReduction& reduction : costs.reductions)
       if (std::ranges::find(reduction.stages, action->stage) != reduction.stages.end())

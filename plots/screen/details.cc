@@ -145,6 +145,8 @@ std::string details_text(const CaseRecord& record, const MemoryUnit& unit, std::
   if (record.cut_places) sentences.push_back(to_string(*record.cut_places));
   if (record.links)
     std::ranges::copy(links_sentences(*record.links), std::back_inserter(sentences));
+  if (record.slow)
+    std::ranges::copy(pfeife::sentences(*record.slow), std::back_inserter(sentences));
   for (const TriedChange& tried : record.tried)
     sentences.push_back((tried.estimate ? "would help: " : "tried: ") + tried.change + ": " +
                         outcome_text(tried));

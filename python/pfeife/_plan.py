@@ -513,7 +513,7 @@ def plan(
         cluster, batch = batch, None
     if hasattr(model, "archive") and hasattr(model, "program"):  # a Capture, whose class needs torch
         taken = cast("Capture", model)
-        if not request.keys() & {"microbatches", "schedule", "global_batch", "cases"}:
+        if not request.keys() & {"microbatches", "schedule", "global_batch", "cases", "lengths", "microbatch_costs"}:
             request["microbatches"] = taken.microbatches
     if taken is not None:
         model = _config.model(taken.archive, name=type(taken.module).__name__)

@@ -451,6 +451,65 @@ TEST_F(ExperimentConfig, StagesMayBePlacedWhereOrdersAreBuilt) {
   EXPECT_THAT(error(kSmallest + "plan: {placement: any}\n"), HasSubstr("by_family"));
 }
 
+TEST_F(ExperimentConfig, MicrobatchesMayDiffer) {
+  const CaseConfig config = read(kSmallest +
+                                 "training: {microbatch_costs: [1, 2.5, [0.5, 0.25]]}\n"
+                                 "plan: {microbatch_order: search}\n")
+                                .cases.at(0);
+  EXPECT_EQ(config.training.microbatch_costs,
+            (std::vector<MicrobatchScale>{{1, 1}, {2.5, 2.5}, {0.5, 0.25}}));
+  EXPECT_EQ(config.microbatches, 3u);
+  EXPECT_TRUE(config.plan.search_microbatch_order);
+  EXPECT_THAT(resolved_text(config), HasSubstr("microbatch_costs: [1, 2.5, [0.5, 0.25]]"));
+  EXPECT_THAT(resolved_text(config), HasSubstr("microbatch_order: search"));
+  EXPECT_EQ(resolved_text(read(kSmallest).cases.at(0)).find("microbatch_"), std::string::npos);
+  const auto training = [&](const std::string& text) {
+    return error(kSmallest + "training: {" + text + "}\n");
+  };
+  EXPECT_THAT(training("microbatch_costs: 2"), HasSubstr("a factor for each microbatch"));
+  EXPECT_THAT(training("microbatch_costs: [0]"), HasSubstr("small.yaml:4"));
+  EXPECT_THAT(training("microbatch_costs: [[1, 2, 3]]"), HasSubstr("outside attention"));
+  EXPECT_THAT(training("microbatch_costs: []"), HasSubstr("leave the key out"));
+  EXPECT_THAT(error(kSmallest + "training: {microbatch_costs: [1, 2]}\ncases: {microbatches: 3}\n"),
+              HasSubstr("2 microbatches are listed, and a step has 3"));
+  EXPECT_THAT(error(kSmallest + "plan: {microbatch_order: search}\n"),
+              HasSubstr("say what they cost"));
+  EXPECT_THAT(error(kSmallest + "training: {microbatch_costs: [1, 2]}\nplan: {slices: [2]}\n"),
+              HasSubstr("leave slices out"));
+}
+
+TEST_F(ExperimentConfig, DocumentsAreListsOrAFile) {
+  const DocumentLengths documents{{2048}, {1024, 512, 512}};
+  const auto lengths = [&](const std::string& text) {
+    return read(kSmallest + "training: {lengths: " + text + "}\n").cases.at(0).training.lengths;
+  };
+  const auto refused = [&](const std::string& text) {
+    return error(kSmallest + "training: {lengths: " + text + "}\n");
+  };
+  EXPECT_EQ(lengths("[[2048], [1024, 512, 512]]"), documents);
+  std::ofstream(folder_ / "batch.csv") << "microbatch,length\n0,2048\n1,1024\n1,512\n1,512\n";
+  EXPECT_EQ(lengths("batch.csv"), documents);
+  EXPECT_THAT(refused("none.csv"), HasSubstr("there is no file"));
+  EXPECT_THAT(refused("[[2048], []]"), HasSubstr("one document at least"));
+  EXPECT_THAT(refused("[[0]]"), HasSubstr("small.yaml:4"));
+  std::ofstream(folder_ / "bad.csv") << "microbatch,length\n0,2048\n2,1024\n";
+  EXPECT_THAT(refused("bad.csv"), HasSubstr("stand in their order"));
+  std::ofstream(folder_ / "half.csv") << "microbatch,length\n0,20.5\n";
+  EXPECT_THAT(refused("half.csv"), HasSubstr("must be a whole number"));
+  EXPECT_THAT(error(kSmallest + "training: {lengths: [[1]], microbatch_costs: [1]}\n"),
+              HasSubstr("leave one of the two out"));
+}
+
+TEST_F(ExperimentConfig, ARankMayBeSlow) {
+  const CaseConfig config =
+      read(kSmallest + "what_if: {slow: {rank: 3, factor: 1.2}}\n").cases.at(0);
+  EXPECT_EQ(config.what_if.slow, (SlowRank{.rank = 3, .factor = 1.2}));
+  EXPECT_THAT(resolved_text(config), HasSubstr("what_if: {slow: {rank: 3, factor: 1.2}}"));
+  EXPECT_EQ(read(kSmallest + "what_if: {slow: {}}\n").cases.at(0).what_if.slow, SlowRank{});
+  EXPECT_THAT(error(kSmallest + "what_if: {slow: {rank: 4}}\n"), HasSubstr("the last is 3"));
+  EXPECT_THAT(error(kSmallest + "what_if: {fast: 1}\n"), HasSubstr("slow"));
+}
+
 TEST_F(ExperimentConfig, TheLastMicrobatchMayBeKept) {
   const std::string written =
       "baselines: [{family: gpipe, recompute: full, recompute_except_last: true}, {family: gpipe, "
@@ -705,7 +764,7 @@ TEST(Reference, EveryColumnOfResultsIsDescribed) {
 /// The default of a table is what a config without the key means: what is shown can be written.
 TEST(Reference, ARowHasKeyValuesDefaultAndMeaning) {
   const std::vector<FieldRow> rows = training_fields().rows("training.");
-  ASSERT_EQ(rows.size(), 6u);
+  ASSERT_EQ(rows.size(), 8u);
   EXPECT_EQ(table_text({rows[1]}),
             "| key | values | default | meaning |\n|---|---|---|---|\n"
             "| `training.optimizer` | `sgd`, `momentum`, `momentum_bf16`, `adam`, `adamw`, "

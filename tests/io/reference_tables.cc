@@ -21,6 +21,21 @@ std::vector<FieldRow> joined(std::vector<FieldRow> first, const std::vector<Fiel
   return first;
 }
 
+/// The rows but those of these keys.
+std::vector<FieldRow> without(std::vector<FieldRow> rows, const std::vector<std::string>& keys) {
+  std::erase_if(rows, [&](const FieldRow& row) { return std::ranges::count(keys, row.key) > 0; });
+  return rows;
+}
+
+/// Keys of several sections that are about microbatches, which have a page of their own.
+std::vector<FieldRow> microbatch_rows() {
+  const ListContext none;
+  return joined(
+      joined(training_fields(none).only({"microbatch_costs", "lengths"}).rows("training."),
+             plan_fields(none).only({"microbatch_order"}).rows("plan.")),
+      joined(what_if_fields().rows("what_if."), slow_rank_fields().rows("what_if.slow.")));
+}
+
 /// Neighbours with one reason are a row.
 std::string combinations_table() {
   std::string text = "| key | not beside | why, and what to do |\n|---|---|---|\n";
@@ -55,9 +70,11 @@ std::vector<std::pair<std::string, std::string>> reference_tables() {
   const std::pair<std::string, std::vector<FieldRow>> tables[] = {
       {"experiment", experiment_keys().rows("")},
       {"model", model_fields(none).rows("model.")},
-      {"training", training_fields().rows("training.")},
+      {"training", without(training_fields().rows("training."),
+                           {"training.microbatch_costs", "training.lengths"})},
+      {"microbatches", microbatch_rows()},
       {"cases", case_fields().rows("cases.")},
-      {"plan", plan_fields(none).rows("plan.")},
+      {"plan", without(plan_fields(none).rows("plan."), {"plan.microbatch_order"})},
       {"baselines", baseline_fields({}).rows("")},
       {"calibration", calibration_fields({}).rows("")},
       {"simulation", joined(simulation_fields().rows("simulation."), jitter_rows())},

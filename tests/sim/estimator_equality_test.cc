@@ -6,6 +6,7 @@
 #include "planner/cost/estimate/jittered.h"
 #include "planner/io/cluster/cluster_reader.h"
 #include "planner/ir/schedule/lower.h"
+#include "planner/ir/schedule/microbatch_costs.h"
 #include "planner/schedules/families.h"
 #include "tests/sim/random_costs.h"
 #include "tests/sim/sim_test.h"
@@ -58,6 +59,12 @@ void add_cases(const ScheduleSpec& spec, std::mt19937& random, const Cluster& cl
     costs.one_copy_engine = cases.size() % 2 == 0;
   }
   if (links == Links::Shared) testing::take_times_from(cluster, placement, costs);
+  if (spec.slices == 1 && links == Links::Delay && costs.last.stages.empty() && random() % 2 == 0) {
+    std::vector<MicrobatchScale> scales;  // microbatches that differ
+    for (std::size_t m = 0; m < spec.microbatches; ++m)
+      scales.push_back({0.5 * static_cast<double>(1 + random() % 5), 1});
+    costs = with_microbatches(std::move(costs), scales, std::vector<double>{0.6});
+  }
   const Schedule lowered = lower(generate(spec), costs, placement);
   for (const Semantics semantics : {Semantics{Queues::None, links}, Semantics{Queues::Edge, links},
                                     Semantics{Queues::Pair, links}, Semantics{Queues::Rank, links},

@@ -25,9 +25,10 @@ struct PlayedRank {
 std::vector<PlayedRank> played_ranks(const Plan& plan, const Layers& layers,
                                      const AllocatorSettings& settings);
 
-/// The layers say the lifetimes of what they keep. Else reserved_factor() stands for them.
+/// The layers say the lifetimes of what they keep, which is of equal sizes in all microbatches.
+/// Else reserved_factor() stands for them.
 inline bool has_lifetimes(const Layers& layers) {
-  return !layers.storages.empty() && layers.mode == Mode::Train;
+  return !layers.storages.empty() && layers.mode == Mode::Train && layers.microbatches.empty();
 }
 
 /// What no plan goes below that keeps to whole microbatches and offloads nothing.

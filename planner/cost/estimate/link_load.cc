@@ -64,8 +64,8 @@ std::vector<Share> fair_shares(const std::vector<const Flow*>& flows, const Clus
 
 const StagePair& pair_of(const Action& send, const StageCosts& costs) {
   const bool onward = send.direction == Direction::Forward;
-  const StagePair* pair =
-      onward ? find_pair(costs, send.stage, *send.peer) : find_pair(costs, *send.peer, send.stage);
+  const StagePair* pair = onward ? find_pair(costs, send.stage, *send.peer, send.microbatch)
+                                 : find_pair(costs, *send.peer, send.stage, send.microbatch);
   PFEIFE_CHECK(pair != nullptr, "a transfer between stages that share nothing");
   return *pair;
 }

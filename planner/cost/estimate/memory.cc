@@ -1,6 +1,7 @@
 #include "planner/cost/estimate/memory.h"
 
 #include <algorithm>
+#include <map>
 
 #include "planner/cost/estimate/host_copies.h"
 #include "planner/ir/basics/error.h"
@@ -22,8 +23,9 @@ class Ledger {
         copies_(copies),
         own_bytes_(saved_alone(costs.stages, costs.values, placement)),
         own_of_last_(saved_alone(costs.last.stages, costs.last.values, placement)) {
-    for (const StageCosts::Slice& slice : costs.slices)
-      own_of_slice_.push_back(saved_alone(slice.stages, slice.values, placement));
+    for (const std::vector<StageCosts::Slice>* parts : {&costs.slices, &costs.kinds})
+      for (const StageCosts::Slice& part : *parts)
+        own_of_part_[&part] = saved_alone(part.stages, part.values, placement);
     leaving_.resize(costs.stages.size());
     entering_.resize(costs.stages.size());
     for (std::size_t v = 0; v < costs.values.size(); ++v) {
@@ -63,12 +65,12 @@ class Ledger {
     return is_last(action) ? costs_.last.values : values_of(*action.microbatch);
   }
   const std::vector<StageValue>& values_of(MicrobatchId m) const {
-    return m.slices > 1 ? costs_.slices[static_cast<std::size_t>(m.slice())].values : costs_.values;
+    const StageCosts::Slice* part = part_of(costs_, m);
+    return part ? part->values : costs_.values;
   }
   Bytes own_bytes_of(const Action& action) const {
-    const MicrobatchId m = *action.microbatch;
-    const std::vector<Bytes>& of_stages = m.slices > 1
-                                              ? own_of_slice_[static_cast<std::size_t>(m.slice())]
+    const StageCosts::Slice* part = part_of(costs_, *action.microbatch);
+    const std::vector<Bytes>& of_stages = part              ? own_of_part_.at(part)
                                           : is_last(action) ? own_of_last_
                                                             : own_bytes_;
     const Bytes own = of_stages[action.stage.index()];
@@ -210,14 +212,14 @@ class Ledger {
   const Placement& placement_;
   RankId rank_;
   std::size_t microbatches_;
-  std::vector<bool> splits_;                       // [stage] its backward is in two parts
-  std::vector<MicrobatchId> last_;                 // [stage] that it runs forward
-  const HostCopies* copies_;                       // what they are of is counted there
-  std::vector<Bytes> own_bytes_, own_of_last_;     // [stage]
-  std::vector<std::vector<Bytes>> own_of_slice_;   // [slice][stage]
-  std::vector<std::vector<std::size_t>> leaving_;  // [stage] values
-  std::vector<std::vector<Entry>> entering_;       // [stage] values
-  std::vector<int> holders_;                       // [value * microbatches + m]
+  std::vector<bool> splits_;                    // [stage] its backward is in two parts
+  std::vector<MicrobatchId> last_;              // [stage] that it runs forward
+  const HostCopies* copies_;                    // what they are of is counted there
+  std::vector<Bytes> own_bytes_, own_of_last_;  // [stage]
+  std::map<const StageCosts::Slice*, std::vector<Bytes>> own_of_part_;  // [stage]
+  std::vector<std::vector<std::size_t>> leaving_;                       // [stage] values
+  std::vector<std::vector<Entry>> entering_;                            // [stage] values
+  std::vector<int> holders_;  // [value * microbatches + m]
   Bytes now_{0};
 };
 

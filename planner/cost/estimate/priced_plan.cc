@@ -55,6 +55,7 @@ void name_cuts(Plan& plan, const Layers& layers, const Cluster& cluster) {
   plan.linear_order = layers.order;
   plan.node_order = layers.node_order;
   plan.training.microbatch_size = layers.microbatch_size;
+  plan.training.microbatch_costs = layers.microbatches;
   plan.cut_modules = cut_modules(layers, plan.partition);
   plan.cut_nodes = cut_nodes(layers, plan.partition);
   plan.block_nodes = block_nodes(layers, plan.recomputed.blocks);

@@ -3,23 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planner/cost/stages/stage_portions.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {
-
-/// Attention's share of the times of layers [begin, end).
-double attention_share(const Layers& layers, std::size_t begin, std::size_t end) {
-  double attention = 0, all = 0;
-  for (std::size_t l = begin; l < end; ++l) {
-    const LayerTimes& times = layers.layers[l].times.front();
-    const auto time =
-        static_cast<double>((times.forward + times.backward_input + times.backward_weight).count());
-    all += time;
-    attention += time * layers.sequence->attention[l];
-  }
-  return all > 0 ? std::min(1.0, attention / all) : 0;
-}
 
 /// Whole tokens, one a slice at least.
 std::vector<double> at_tokens(std::vector<double> ends, std::int64_t tokens) {
@@ -103,29 +91,6 @@ void keep_keys(const std::vector<Keys>& keys, double length, bool last,
   }
 }
 
-/// The last backward of a stage is that of a slice: as little of the reductions is beside it as if
-/// it were the shortest one's.
-void expose_reductions(const Layers& layers, const Partition& partition, StageCosts& costs) {
-  for (std::size_t s = 0; s < costs.replicas.size(); ++s) {
-    const StageCost& whole = costs.stages[s];
-    double least = 1;
-    for (const StageCosts::Slice& slice : costs.slices)
-      if (whole.backward() > Nanoseconds{0})
-        least = std::min(least, static_cast<double>(slice.stages[s].backward().count()) /
-                                    static_cast<double>(whole.backward().count()));
-    std::vector<LayerReduction> reductions(
-        layers.reductions.begin() + static_cast<std::ptrdiff_t>(partition.begin(s)),
-        layers.reductions.begin() + static_cast<std::ptrdiff_t>(partition.end(s, layers.size())));
-    for (LayerReduction& reduction : reductions)
-      reduction.beside = Nanoseconds{
-          static_cast<std::int64_t>(least * static_cast<double>(reduction.beside.count()))};
-    ReplicaReduction& replicas = costs.replicas[s];
-    const Nanoseconds all = replicas.beside + replicas.behind;
-    replicas.behind = exposed_reduction(reductions, 0, reductions.size());
-    replicas.beside = all - replicas.behind;
-  }
-}
-
 }  // namespace
 
 std::vector<double> slice_ends_of(const Layers& layers, std::size_t slices, SliceLengths lengths) {
@@ -152,10 +117,7 @@ StageCosts sliced_stage_costs(StageCosts whole, std::size_t slices, SliceLengths
                               const Recomputed& recomputed) {
   if (const std::string why = not_sliced_because(layers, slices); !why.empty())
     throw ConfigError({}, "microbatches cannot be cut into slices: " + why);
-  std::vector<double> linear;
-  for (std::size_t s = 0; s < partition.stages(); ++s)
-    linear.push_back(1 -
-                     attention_share(layers, partition.begin(s), partition.end(s, layers.size())));
+  const std::vector<double> linear = linear_shares(layers, partition);
   const std::vector<double> ends = slice_ends_of(layers, slices, lengths);
   std::vector<Nanoseconds> overheads;  // [stage] of each action, whatever its length
   for (std::size_t s = 0; s < partition.stages(); ++s) {
@@ -165,7 +127,7 @@ StageCosts sliced_stage_costs(StageCosts whole, std::size_t slices, SliceLengths
   whole.last = {};
   const std::vector<StagePair> pairs = whole.pairs;
   whole = with_slices(std::move(whole), ends, linear);
-  expose_reductions(layers, partition, whole);
+  expose_reductions(layers, partition, whole.slices, whole);
   const std::vector<Keys> keys = keys_of_stages(layers, partition, recomputed);
   double begin = 0;
   for (std::size_t k = 0; k < slices; ++k) {

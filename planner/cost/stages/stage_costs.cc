@@ -6,6 +6,7 @@
 #include <numeric>
 #include <span>
 
+#include "planner/cost/stages/microbatch_stage_costs.h"
 #include "planner/cost/stages/recomputed_layers.h"
 #include "planner/cost/stages/sliced_stage_costs.h"
 #include "planner/cost/stages/stage_temporary.h"
@@ -375,9 +376,10 @@ StageCosts with_recomputation(StageCosts collected, const Recomputed& recomputed
   return collected.mode == Mode::Forward ? without_backward(std::move(collected)) : collected;
 }
 
-StageCosts stage_costs(const SummedLayers& sums, const Partition& partition,
-                       const Placement& placement, const Cluster& cluster,
-                       const Recomputed& recomputed, StepNorm norm) {
+/// The costs of a microbatch that is as the layers say.
+static StageCosts costs_of_any(const SummedLayers& sums, const Partition& partition,
+                               const Placement& placement, const Cluster& cluster,
+                               const Recomputed& recomputed, StepNorm norm) {
   const auto costs_of = [&](const SummedLayers& run, const Recomputed& again) {
     StageCosts costs = with_recomputation(collected_stage_costs(run, partition, placement, cluster),
                                           again, placement, cluster);
@@ -391,6 +393,13 @@ StageCosts stage_costs(const SummedLayers& sums, const Partition& partition,
   StageCosts kept = costs_of(sums, {.offload = recomputed.offload});
   costs.last = {std::move(kept.stages), std::move(kept.values)};
   return costs;
+}
+
+StageCosts stage_costs(const SummedLayers& sums, const Partition& partition,
+                       const Placement& placement, const Cluster& cluster,
+                       const Recomputed& recomputed, StepNorm norm) {
+  return microbatch_stage_costs(costs_of_any(sums, partition, placement, cluster, recomputed, norm),
+                                sums.layers(), partition, placement, cluster);
 }
 
 StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster) {

@@ -178,7 +178,7 @@ FieldList<Request> step_fields(const ListContext& context) {
   };
   return {std::move(calibration).by_default("none"),
           std::move(with).always().by_default("`calibrated`"),
-          field("training", &Request::training, map_of(training_fields()),
+          field("training", &Request::training, map_of(training_fields(context)),
                 "[how a step is done](#training)")
               .always()
               .by_default("see there"),
@@ -230,6 +230,14 @@ FieldList<Request> pipeline_fields(const ListContext& context) {
             "[what the plan is chosen by](engines.md#chosen-by-what-is-simulated); "
             "`p95`: simulated, or estimated where nothing is simulated; needs jitter");
   select.value = [](const Request& request) { return yaml_scalar(to_string(chosen_by(request))); };
+  Field<Request> what_if{
+      "what_if",
+      "a map",
+      "[a slow rank](microbatches.md#a-slow-rank)",
+      [](const YamlNode& node, Request& request) { what_if_fields().read(node, request.what_if); },
+      [](const Request& request) { return what_if_fields().value(request.what_if); },
+      false,
+      what_if_fields().keys()};
   return {
       std::move(plan).always().by_default("a search"),
       std::move(baselines).always(),
@@ -237,6 +245,7 @@ FieldList<Request> pipeline_fields(const ListContext& context) {
             "[queues, links and jitter](engines.md#keys)")
           .always()
           .by_default("see there"),
+      std::move(what_if).by_default("none"),
       Field<Request>{"engines", "`estimate`, `simulate`, `measure`",
                      "[what gives times](engines.md) of the plans; `estimate` always does",
                      read_engines, engines_value, true}
@@ -264,6 +273,8 @@ void take_training(const std::optional<YamlNode>& node, const Training& of_plan,
   if (!says("precision")) training.precision = of_plan.precision;
   if (!says("optimizer")) training.optimizer = of_plan.optimizer;
   if (!says("mode")) training.mode = of_plan.mode;
+  if (!says("microbatch_costs") && !says("lengths"))
+    training.microbatch_costs = of_plan.microbatch_costs;
   if (!says("microbatch_size") && !says("global_batch"))
     training.microbatch_size = of_plan.microbatch_size;
 }
@@ -287,7 +298,7 @@ const FieldList<Request>& case_fields() {
 
 const std::vector<std::string>& pipeline_keys() {
   static const std::vector<std::string> keys{"plan",      "baselines",  "simulation", "engines",
-                                             "select_by", "step_below", "figures"};
+                                             "select_by", "step_below", "figures",    "what_if"};
   return keys;
 }
 

@@ -69,7 +69,13 @@ void read_cluster_input(const YamlNode& node, const ListContext& context);
 /// The files of `measurement.traces`: of a folder those that end in .json or .json.gz, by name.
 void read_traces(const YamlNode& node, const ListContext& context,
                  MeasurementSettings& measurement);
+FieldList<StepSettings> training_fields(const ListContext& context);
+/// The same without a config, to look keys up and to write.
 const FieldList<StepSettings>& training_fields();
+/// The documents of a CSV file with the columns microbatch and length, a row a document.
+DocumentLengths read_lengths(const std::filesystem::path& file);
+const FieldList<WhatIf>& what_if_fields();
+const FieldList<SlowRank>& slow_rank_fields();
 const FieldList<SimulationSettings>& simulation_fields();
 std::vector<FieldRow> jitter_rows();
 FieldList<MeasurementSettings> measurement_fields(const ListContext& context);

@@ -183,6 +183,10 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
             "the linear order of an archive's operators, which is what is cut. `depth_first`: what "
             "only a later result needs waits; `least_live`: always what leaves the fewest bytes "
             "alive; `search`: the best of them [is found](open_choices.md)"),
+      field("microbatch_order", &Wishes::search_microbatch_order,
+            word<bool>({{"fixed", false}, {"search", true}}),
+            "`search`: of microbatches that [differ](microbatches.md), which one stands where in "
+            "the schedule is found"),
       field("for", &Wishes::framework, word(framework_names()),
             "only what this [framework](frameworks.md) runs: its cuts, schedules and "
             "recomputation"),

@@ -1,5 +1,8 @@
 // `training`, `simulation` and `measurement` of an experiment: lists of fields.
+#include <cmath>
+
 #include "planner/io/experiment/experiment_case.h"
+#include "planner/io/files/csv_table.h"
 #include "planner/io/model/training_yaml.h"
 #include "planner/ir/basics/decimals.h"
 
@@ -38,9 +41,93 @@ const FieldList<JitterSettings>& jitter_fields() {
 
 }  // namespace
 
+DocumentLengths read_lengths(const std::filesystem::path& file) {
+  const CsvTable table = CsvTable::parse(read_text_file(file));
+  table.check_columns({"microbatch", "length"});
+  DocumentLengths lengths;
+  const auto whole_at = [&](std::size_t row, const std::string& column, std::int64_t least) {
+    const CsvCell& cell = table.at(row, column);
+    const double number = number_of(cell, column);
+    if (number != std::floor(number) || number < static_cast<double>(least) || number > 1e9)
+      throw ConfigError(cell.where, column + " must be a whole number of at least " +
+                                        std::to_string(least) + ", found " + cell.text);
+    return static_cast<std::int64_t>(number);
+  };
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const auto m = static_cast<std::size_t>(whole_at(row, "microbatch", 0));
+    if (m > lengths.size() || m + 1 < lengths.size())
+      throw ConfigError(table.at(row, "microbatch").where,
+                        "microbatches are numbered from 0 on and stand in their order, found " +
+                            std::to_string(m) + " after " + std::to_string(lengths.size()) +
+                            " of them");
+    if (m == lengths.size()) lengths.emplace_back();
+    lengths[m].push_back(whole_at(row, "length", 1));
+  }
+  if (lengths.empty()) throw ConfigError({file.string()}, "has no documents");
+  return lengths;
+}
+
+/// Lists of lengths, or a file of them.
+static Kind<DocumentLengths> document_lengths(const ListContext& context) {
+  return {"a list of lists, or a CSV file",
+          [&context](const YamlNode& node) {
+            if (!node.is_sequence()) {
+              if (!context.config)
+                node.fail("expected a list of lists such as [[512, 512], [1024]]");
+              return read_lengths(
+                  input_file(node, *context.folder, "training.lengths", *context.config));
+            }
+            DocumentLengths lengths;
+            for (const YamlNode& microbatch : node.items()) {
+              std::vector<std::int64_t>& documents = lengths.emplace_back();
+              for (const YamlNode& length : microbatch.items_or_self())
+                documents.push_back(length.as_int(1, 1'000'000'000));
+              if (documents.empty())
+                microbatch.fail("a microbatch has one document at least, such as [512, 1024]");
+            }
+            if (lengths.empty()) node.fail("no microbatch is listed; leave the key out");
+            return lengths;
+          },
+          [](const DocumentLengths& lengths) {
+            if (lengths.empty()) return YamlValue{};
+            return list_value(lengths, [](const std::vector<std::int64_t>& documents) {
+              return list_value(documents, [](std::int64_t length) {
+                return yaml_scalar(std::to_string(length));
+              });
+            });
+          },
+          true};
+}
+
+const FieldList<SlowRank>& slow_rank_fields() {
+  static const FieldList<SlowRank> fields{
+      field("rank", &SlowRank::rank, whole<std::size_t>(0, 1'000'000), "which rank is slow")
+          .by_default("each in turn"),
+      field("factor", &SlowRank::factor, real(0.01, 100),
+            "of all times that it computes: 1.1 is 10 % slower")
+          .always()};
+  return fields;
+}
+
+const FieldList<WhatIf>& what_if_fields() {
+  static const FieldList<WhatIf> fields{
+      field("slow", &WhatIf::slow, map_of(slow_rank_fields()),
+            "`{rank: 3, factor: 1.1}`: report and `--verbose` say what the step takes if this rank "
+            "computes so much slower than the plan takes it to, the same of every other rank, and "
+            "how much slower each may be at no cost")
+          .by_default("none")};
+  return fields;
+}
+
 const FieldList<StepSettings>& training_fields() {
+  static const ListContext none;
+  static const FieldList<StepSettings> fields = training_fields(none);
+  return fields;
+}
+
+FieldList<StepSettings> training_fields(const ListContext& context) {
   using Step = StepSettings;
-  static const FieldList<StepSettings> fields = {
+  return {
       field("precision", &Step::precision, word(precisions()), "of products; parameters are `fp32`")
           .always(),
       field(
@@ -59,8 +146,15 @@ const FieldList<StepSettings>& training_fields() {
       field("global_batch", &Step::global_batch, whole<std::int64_t>(1, 1'000'000),
             "samples a step. With `microbatch_size` or `cases.microbatches` it says the other; "
             "alone it leaves both [to be found](open_choices.md)")
-          .by_default("none")};
-  return fields;
+          .by_default("none"),
+      field("microbatch_costs", &Step::microbatch_costs, microbatch_scales(),
+            "[what each microbatch costs](microbatches.md) beside one of the model's own size: a "
+            "factor a microbatch, or `[factor outside attention, factor of attention]`")
+          .by_default("all cost the same"),
+      field("lengths", &Step::lengths, document_lengths(context),
+            "the same, from tokens of the documents [packed](microbatches.md) into each "
+            "microbatch: `[[2048], [1024, 1024]]`")
+          .by_default("all cost the same")};
 }
 
 const FieldList<SimulationSettings>& simulation_fields() {

@@ -1,6 +1,7 @@
 #include "planner/io/model/training_yaml.h"
 
 #include "planner/io/files/yaml_document.h"
+#include "planner/ir/basics/decimals.h"
 
 namespace pfeife {
 namespace {
@@ -22,8 +23,29 @@ const FieldList<Training>& training_fields_of_files() {
       field("microbatch_size", &Training::microbatch_size, whole<std::int64_t>(1, 1'000'000), "")
           .always()
           .needed(),
-      field("mode", &Training::mode, word(modes()), "")};
+      field("mode", &Training::mode, word(modes()), ""),
+      field("microbatch_costs", &Training::microbatch_costs, microbatch_scales(), "")};
   return fields;
+}
+
+/// Far from any real batch, and safe in 64 bits.
+constexpr double kLeastScale = 1e-6, kMostScale = 1e6;
+
+MicrobatchScale read_scale(const YamlNode& node) {
+  if (!node.is_sequence()) {
+    const double scale = node.as_double(kLeastScale, kMostScale);
+    return {scale, scale};
+  }
+  const std::vector<YamlNode> pair = node.items();
+  if (pair.size() != 2)
+    node.fail("expected a factor, or two of them: outside attention, and of attention");
+  return {pair[0].as_double(kLeastScale, kMostScale), pair[1].as_double(kLeastScale, kMostScale)};
+}
+
+YamlValue scale_value(const MicrobatchScale& scale) {
+  const YamlValue linear = yaml_scalar(shortest(scale.linear));
+  if (scale.linear == scale.attention) return linear;
+  return yaml_sequence({linear, yaml_scalar(shortest(scale.attention))});
 }
 
 }  // namespace
@@ -37,6 +59,22 @@ const Words<Precision>& precisions() {
 const Words<Mode>& modes() {
   static const Words<Mode> words{{"train", Mode::Train}, {"forward", Mode::Forward}};
   return words;
+}
+
+Kind<std::vector<MicrobatchScale>> microbatch_scales() {
+  return {"a list",
+          [](const YamlNode& node) {
+            if (!node.is_sequence())
+              node.fail("expected a factor for each microbatch, such as [1, 2, 1.5]");
+            std::vector<MicrobatchScale> scales;
+            for (const YamlNode& item : node.items()) scales.push_back(read_scale(item));
+            if (scales.empty()) node.fail("no microbatch is listed; leave the key out");
+            return scales;
+          },
+          [](const std::vector<MicrobatchScale>& scales) {
+            return scales.empty() ? YamlValue{} : list_value(scales, scale_value);
+          },
+          true};
 }
 
 Kind<Optimizer> optimizer_kind() {

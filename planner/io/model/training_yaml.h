@@ -12,6 +12,9 @@ const Words<Precision>& precisions();
 const Words<Mode>& modes();
 /// "adam", or {state_bytes: 1.5, traffic_bytes: 15}.
 Kind<Optimizer> optimizer_kind();
+/// What each microbatch costs beside one of the model's own size: [1, 0.5, [0.8, 0.4]], where a
+/// pair is the factor outside attention and that of attention. Positive.
+Kind<std::vector<MicrobatchScale>> microbatch_scales();
 /// The same from the command line. Errors: ConfigError.
 Optimizer optimizer_named(const std::string& text);
 /// {precision: ..., optimizer: ..., microbatch_size: ...}, as plans and profiles have it.

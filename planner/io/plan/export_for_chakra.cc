@@ -143,8 +143,8 @@ class ChakraWriter {
   std::uint64_t size_of(const Message& message) const {
     const auto& [from, to, microbatch, direction] = message;
     const bool forward = direction == Direction::Forward;
-    const StagePair* const pair =
-        forward ? find_pair(planned_.costs, from, to) : find_pair(planned_.costs, to, from);
+    const StagePair* const pair = forward ? find_pair(planned_.costs, from, to, microbatch)
+                                          : find_pair(planned_.costs, to, from, microbatch);
     if (pair == nullptr) return 0;
     return static_cast<std::uint64_t>((forward ? pair->bytes : pair->gradient_bytes).value);
   }

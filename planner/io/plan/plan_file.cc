@@ -212,6 +212,12 @@ void check_agreement(const YamlNode& root, const Plan& plan) {
   if (microbatch_count(plan.schedule) != plan.spec.microbatches * slices)
     root.at("microbatches")
         .fail("the schedule has " + text(microbatch_count(plan.schedule) / slices));
+  const std::vector<MicrobatchScale>& costs = plan.training.microbatch_costs;
+  if (!costs.empty() && costs.size() != plan.spec.microbatches)
+    root.at("training")
+        .at("microbatch_costs")
+        .fail("has " + text(costs.size()) + " microbatches, the plan " +
+              text(plan.spec.microbatches));
   if (const auto nodes = root.find("cut_nodes");
       nodes && plan.cut_nodes.size() != plan.partition.cuts.size())
     nodes->fail("expected one node for each cut");

@@ -102,9 +102,10 @@ void add_rules(std::ostringstream& out, const StageCosts& costs) {
     out << "\noverlap_factor\n" << shortest(costs.overlap_factor) << "\n";
 }
 
-void add_slice(std::ostringstream& out, std::size_t number, const StageCosts::Slice& slice,
-               const Placement& placement) {
-  out << "\nslice\n" << number << "\n\n";
+/// `title`: "slice\n0".
+void add_part(std::ostringstream& out, const std::string& title, const StageCosts::Slice& slice,
+              const Placement& placement) {
+  out << "\n" << title << "\n\n";
   add_stages(out, slice.stages, placement, slice.key_gradients);
   add_values(out, slice.values);
   add_messages(out, slice.pairs);
@@ -125,7 +126,14 @@ std::string stages_text(const StageCosts& costs, const Placement& placement) {
     add_values(out, costs.last.values);
   }
   for (std::size_t i = 0; i < costs.slices.size(); ++i)
-    add_slice(out, i, costs.slices[i], placement);
+    add_part(out, "slice\n" + std::to_string(i), costs.slices[i], placement);
+  for (std::size_t i = 0; i < costs.kinds.size(); ++i) {
+    std::string microbatches = "microbatches\n";
+    for (std::size_t m = 0; m < costs.kind_of.size(); ++m)
+      if (costs.kind_of[m] == i)
+        microbatches += (microbatches.back() == '\n' ? "" : " ") + std::to_string(m);
+    add_part(out, microbatches, costs.kinds[i], placement);
+  }
   return out.str();
 }
 

@@ -272,6 +272,15 @@ void each_field(Links& links, const Visit& visit) {
   visit("other_networks", links.faster);
 }
 
+template <Is<SlowRanks> Slow, class Visit>
+void each_field(Slow& slow, const Visit& visit) {
+  visit("factor", slow.factor);
+  visit("rank", slow.rank);
+  visit("now_ms", slow.now);
+  visit("steps_ms", slow.steps);
+  visit("slack_factor", slow.slack);
+}
+
 template <Is<CaseRecord> Record, class Visit>
 void each_field(Record& record, const Visit& visit) {
   visit("case", record.name);
@@ -298,6 +307,7 @@ void each_field(Record& record, const Visit& visit) {
   visit("tried", record.tried);
   visit("links", record.links);
   visit("links_lower_bound_ms", record.links_bound);
+  visit("slow_ranks", record.slow);
 }
 
 }  // namespace pfeife

@@ -14,6 +14,7 @@
 
 #include "planner/ir/basics/ids.h"
 #include "planner/ir/basics/units.h"
+#include "planner/ir/model/microbatch_scale.h"
 #include "planner/ir/model/profile.h"
 
 namespace pfeife {
@@ -140,6 +141,8 @@ struct Layers {
   /// [position] number of the graph's node as captured; empty = that order, or no graph.
   std::vector<NodeId> node_order;
   std::int64_t microbatch_size = 1;
+  /// [microbatch] What each of a step costs beside what the layers say; empty = that.
+  std::vector<MicrobatchScale> microbatches = {};
   Mode mode = Mode::Train;  ///< Forward: nothing is kept for a backward (forward_layers.h)
   std::vector<Layer> layers;
   std::vector<LayerValue> values;

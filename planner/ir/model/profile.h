@@ -7,6 +7,7 @@
 
 #include "planner/ir/basics/ids.h"
 #include "planner/ir/basics/units.h"
+#include "planner/ir/model/microbatch_scale.h"
 #include "planner/ir/model/mode.h"
 #include "planner/ir/model/optimizer.h"
 #include "planner/ir/model/pass_bytes.h"
@@ -23,6 +24,8 @@ struct Training {
   Optimizer optimizer = Optimizer::Adam;
   std::int64_t microbatch_size = 1;  ///< samples
   Mode mode = Mode::Train;
+  /// [microbatch] of a plan whose microbatches differ; else empty
+  std::vector<MicrobatchScale> microbatch_costs = {};
   friend bool operator==(const Training&, const Training&) = default;
 };
 

@@ -322,6 +322,29 @@ void settle_microbatches(std::int64_t batch, Request& request) {
   }
 }
 
+/// N is as many as have costs or documents of their own.
+void settle_listed_microbatches(Request& request) {
+  const std::size_t listed = request.training.listed_microbatches();
+  if (listed == 0) return;
+  if (request.microbatches == 0) request.microbatches = listed;
+  if (request.microbatches == listed) return;
+  const char* const key =
+      request.training.lengths.empty() ? "training.microbatch_costs" : "training.lengths";
+  throw RefusedWish(key, std::string(key) + ": " + std::to_string(listed) +
+                             (listed == 1 ? " microbatch is listed, and a step has "
+                                          : " microbatches are listed, and a step has ") +
+                             std::to_string(request.microbatches) +
+                             "; list one for each, or leave cases.microbatches out");
+}
+
+void check_slow_rank(const Request& request) {
+  const std::optional<SlowRank>& slow = request.what_if.slow;
+  if (slow && slow->rank && *slow->rank >= request.devices)
+    throw RefusedWish("what_if.slow.rank", "what_if.slow.rank: there is no rank " +
+                                               std::to_string(*slow->rank) + "; the last is " +
+                                               std::to_string(request.devices - 1));
+}
+
 /// What is usual for training steps becomes what is left of it.
 void settle_forward(Request& request) {
   request.plan.recompute = Recompute::None;
@@ -375,6 +398,8 @@ bool cuts_are_open(const Request& request) {
 
 Request with_sizes(Request request, std::size_t cluster_devices) {
   settle_devices(cluster_devices, request);
+  settle_listed_microbatches(request);
+  check_slow_rank(request);
   settle_batch(request);
   if (request.training.mode == Mode::Forward) settle_forward(request);
   return request;

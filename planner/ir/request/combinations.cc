@@ -10,6 +10,7 @@ using Asked = const Request&;
 bool sliced(Asked request) { return !request.plan.slices.empty(); }
 bool offloads(Asked request) { return request.plan.offload; }
 bool searches_placement(Asked request) { return request.plan.search_placement; }
+bool searches_devices(Asked request) { return request.plan.search_devices; }
 bool for_framework(Asked request) { return !request.plan.framework.empty(); }
 bool forward(Asked request) { return request.training.mode == Mode::Forward; }
 bool given(Asked request) { return !request.plan.searched(); }
@@ -21,6 +22,8 @@ bool at_blocks(Asked request) {
 }
 bool order(Asked request) { return request.plan.order != "captured"; }
 bool traced(Asked request) { return !request.measurement.traces.empty(); }
+bool unequal(Asked request) { return request.training.listed_microbatches() > 0; }
+bool in_a_mesh(Asked request) { return request.mesh || request.model.format == ModelFormat::Mesh; }
 bool recomputes(Asked request) {
   return request.plan.recompute != Recompute::None && request.plan.recompute != Recompute::IfNeeded;
 }
@@ -45,6 +48,8 @@ constexpr const char* kReference = "plan.search: reference";
 constexpr const char* kForward = "training.mode: forward";
 constexpr const char* kMeasure = "\"measure\" among the engines";
 
+constexpr const char* kUnequal = "training.microbatch_costs, training.lengths";
+
 using Plan = PlanSettings;
 
 constexpr RefusedCombination kRefused[] = {
@@ -55,6 +60,59 @@ constexpr RefusedCombination kRefused[] = {
     {"plan.slices", "plan.for",
      "no framework of plan.for takes a plan with slices; leave plan.for or slices out",
      both<sliced, for_framework>},
+    {"training.lengths", "training.microbatch_costs",
+     "both say what each microbatch costs; leave one of the two out",
+     [](Asked request) {
+       return !request.training.lengths.empty() && !request.training.microbatch_costs.empty();
+     }},
+    {"training.lengths", "a mesh",
+     "the layers of a mesh do not say what attention costs of a document; give "
+     "training.microbatch_costs, or plan an archive",
+     [](Asked request) {
+       return !request.training.lengths.empty() && in_a_mesh(request) && !request.mesh;
+     }},
+    {"parallel", kUnequal,
+     "the mesh is chosen for microbatches that are alike; leave them out, and set "
+     "training.microbatch_costs in the pipeline's own config, results/NAME/NAME.yaml",
+     [](Asked request) { return unequal(request) && request.mesh.has_value(); }},
+    {"plan.slices", kUnequal,
+     "slices are of microbatches that are alike; leave slices out, or what microbatches cost",
+     both<sliced, unequal>},
+    {"plan.recompute_except_last", kUnequal,
+     "it is of microbatches that are alike; leave recompute_except_last out",
+     both<set<&Plan::recompute_except_last>, unequal>},
+    {"plan.placement", kUnequal,
+     "placements are searched for microbatches that are alike; leave plan.placement out",
+     both<searches_placement, unequal>, "search"},
+    {"plan.devices", kUnequal,
+     "devices are searched for microbatches that are alike; name the device of each rank",
+     both<searches_devices, unequal>, "search"},
+    {"plan.for", kUnequal,
+     "no framework of plan.for takes an order of microbatches; leave plan.for out",
+     both<for_framework, unequal>},
+    {"plan.search", kUnequal,
+     "reference mode knows microbatches that are alike; leave plan.search out",
+     both<reference, unequal>, "reference"},
+    {"engines.measure", kUnequal,
+     "pfeife-run, which measures, makes microbatches that are alike; leave \"measure\" and traces "
+     "out",
+     [](Asked request) { return unequal(request) && (measured(request) || traced(request)); }},
+    {"training.global_batch", kUnequal,
+     "a microbatch size is chosen for microbatches that are alike; add training.microbatch_size",
+     [](Asked request) {
+       return unequal(request) && request.microbatch_size_open() && request.microbatches == 0;
+     }},
+    {"plan.microbatch_order", "microbatches that are alike",
+     "no order of microbatches that are alike is faster; say what they cost, as in "
+     "training.microbatch_costs: [1, 2, 3], or leave plan.microbatch_order out",
+     [](Asked request) {
+       return request.plan.search_microbatch_order && !unequal(request) && request.plan.searched();
+     },
+     "search"},
+    {"plan.microbatch_order", "plan.file, plan.schedule",
+     "a given plan or schedule has its microbatches where they are; leave plan.microbatch_order "
+     "out",
+     both<set<&Plan::search_microbatch_order>, given>, "search"},
     {"plan.offload", "plan.for",
      "no framework of plan.for takes a plan that offloads; leave plan.for or offload out",
      both<offloads, for_framework>},

@@ -3,6 +3,7 @@
 //   const Planned planned = plan(model, cluster, {.devices = 4, .plan = {.families = {"1f1b"}}});
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -17,6 +18,7 @@
 #include "planner/ir/machine/mesh_run.h"
 #include "planner/ir/machine/network.h"
 #include "planner/ir/machine/replicas.h"
+#include "planner/ir/model/microbatch_scale.h"
 #include "planner/ir/model/model_files.h"
 #include "planner/ir/model/profile.h"
 #include "planner/ir/model/recompute.h"
@@ -34,6 +36,13 @@ struct StepSettings {
   std::optional<std::int64_t> microbatch_size = {};  ///< absent = the archive's own; 1 for others
   std::optional<std::int64_t> global_batch = {};     ///< samples a step, of all replicas
   Mode mode = Mode::Train;
+  /// [microbatch] What each costs beside one of the model's own size; empty = all cost that.
+  std::vector<MicrobatchScale> microbatch_costs = {};
+  DocumentLengths lengths = {};  ///< the same, from the documents packed into each
+  /// How many microbatches these two speak of; 0 = they say nothing.
+  std::size_t listed_microbatches() const {
+    return std::max(microbatch_costs.size(), lengths.size());
+  }
   friend bool operator==(const StepSettings&, const StepSettings&) = default;
 };
 
@@ -65,6 +74,8 @@ struct PlanSettings {
   bool search_devices = false;           ///< which of them runs which rank is to be found
   /// Stages may live on other ranks than a family has them, in orders that are built for the costs.
   bool search_placement = false;
+  /// Which microbatch stands where in the schedule is to be found, where they differ.
+  bool search_microbatch_order = false;
   /// for: only what this framework runs (planner/ir/request/framework.h); "" = anything.
   std::string framework = {};
   std::optional<Bytes> reserve = {};      ///< of every device's memory; absent = as its kind says
@@ -141,6 +152,18 @@ struct MeasurementSettings {
   friend bool operator==(const MeasurementSettings&, const MeasurementSettings&) = default;
 };
 
+/// `what_if.slow`: a rank that computes slower than the plan takes it to.
+struct SlowRank {
+  std::optional<std::size_t> rank = {};  ///< absent = each in turn, which is said in any case
+  double factor = 1.1;                   ///< of all that it computes
+  friend bool operator==(const SlowRank&, const SlowRank&) = default;
+};
+/// `what_if`: what becomes of the plan, which stays as it is.
+struct WhatIf {
+  std::optional<SlowRank> slow = {};
+  friend bool operator==(const WhatIf&, const WhatIf&) = default;
+};
+
 /// One of `calibration`: what makes published figures those of a system that was measured.
 struct Calibration {
   std::string device_kind = {};             ///< that it holds for; "" = every one
@@ -184,6 +207,7 @@ struct Request {
   SimulationSettings simulation = {};
   MeasurementSettings measurement = {};
   std::optional<SelectBy> select_by = {};  ///< absent = chosen_by()
+  WhatIf what_if = {};
   /// What files are called in results and messages, by the path of their key ("plan.file"), so that
   /// folders do not matter; others by their own name.
   std::map<std::string, std::string> file_names = {};

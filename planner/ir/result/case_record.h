@@ -11,6 +11,7 @@
 #include "planner/ir/result/answer.h"
 #include "planner/ir/result/figures.h"
 #include "planner/ir/result/need.h"
+#include "planner/ir/result/slow_ranks.h"
 #include "planner/ir/trace/accuracy.h"
 #include "planner/ir/trace/link_load.h"
 #include "planner/ir/trace/trace.h"
@@ -58,6 +59,7 @@ struct CaseRecord : RecordedAnswer {
   std::vector<PlanChoice> choices;    ///< what each way of choosing among its best plans picks
   std::vector<FrontPoint> front;      ///< Answer::front
   std::optional<LinksRecord> links;   ///< of the chosen plan, simulated with shared links
+  std::optional<SlowRanks> slow;      ///< of the chosen plan, if what_if.slow was asked
   std::string bound_covers;           ///< what the lower bound holds for; "" = none
   friend bool operator==(const CaseRecord&, const CaseRecord&) = default;
 };

@@ -55,7 +55,8 @@ struct DurationSlot {
       parts;  ///< several for an overlap; the SEND for a transfer, the REDUCE_NORM, the REDUCE_GRAD
               ///< of replicas, with a B behind it for what runs beside that. Microbatch left empty,
               ///< but of a B, I or copy that takes a time of its own (StageGraph::last_apart), and
-              ///< of slices, which are those of microbatch 0
+              ///< of slices, which are those of microbatch 0, and of microbatches that differ,
+              ///< for which the first of their kind stands (StageGraph::kind_of)
   std::vector<StageId> stages;  ///< of a reduction of gradients
   friend bool operator==(const DurationSlot&, const DurationSlot&) = default;
 };

@@ -11,18 +11,38 @@
 namespace pfeife {
 namespace {
 
-/// What of an action's microbatch its duration depends on: the slice, as one of microbatch 0.
-std::optional<MicrobatchId> slice_of(const Action& action) {
-  if (!action.microbatch || action.microbatch->slices == 1) return std::nullopt;
-  return MicrobatchId{action.microbatch->slice(), action.microbatch->slices};
-}
+/// What of an action's microbatch its duration depends on: the slice, as one of microbatch 0, or
+/// the kind, as the first microbatch of it.
+class DurationKinds {
+ public:
+  explicit DurationKinds(const std::vector<std::uint32_t>& kind_of) : kind_of_(kind_of) {
+    for (std::size_t m = 0; m < kind_of.size(); ++m)
+      first_.try_emplace(kind_of[m], MicrobatchId{m});
+  }
+  std::optional<MicrobatchId> first_alike(const Action& action) const {
+    if (!action.microbatch) return std::nullopt;
+    const MicrobatchId m = *action.microbatch;
+    if (m.slices > 1) return MicrobatchId{m.slice(), m.slices};
+    if (kind_of_.empty()) return std::nullopt;
+    PFEIFE_CHECK(m.index() < kind_of_.size(), to_string(action), " of ", kind_of_.size());
+    return first_.at(kind_of_[m.index()]);
+  }
+
+ private:
+  const std::vector<std::uint32_t>& kind_of_;
+  std::map<std::uint32_t, MicrobatchId> first_;
+};
 
 /// Numbers distinct durations in the order in which they are first asked for.
 class SlotTable {
  public:
   /// `last`: [stage] the microbatch whose B and I take a time of their own; empty = none.
-  SlotTable(std::vector<DurationSlot>& slots, std::size_t stages, std::vector<MicrobatchId> last)
-      : slots_(slots), last_(std::move(last)), single_(stages * kSingleOps, kNoTask) {}
+  SlotTable(std::vector<DurationSlot>& slots, std::size_t stages, const DurationKinds& kinds,
+            std::vector<MicrobatchId> last)
+      : slots_(slots),
+        kinds_(kinds),
+        last_(std::move(last)),
+        single_(stages * kSingleOps, kNoTask) {}
 
   std::uint32_t number(DurationSlot wanted) {
     const auto key = std::tuple{wanted.kind, wanted.parts, wanted.stages};
@@ -33,7 +53,7 @@ class SlotTable {
   std::uint32_t number(const Cell& cell, TaskKind kind) {
     DurationSlot wanted{kind, {}, {}};
     for_each_action(cell, [&](Action action) {
-      if (!is_apart(action)) action.microbatch = slice_of(action);
+      if (!is_apart(action)) action.microbatch = kinds_.first_alike(action);
       wanted.parts.push_back(action);
     });
     if (wanted.parts.size() == 1 && kind == TaskKind::Compute &&
@@ -56,6 +76,7 @@ class SlotTable {
   }
 
   std::vector<DurationSlot>& slots_;
+  const DurationKinds& kinds_;
   std::vector<MicrobatchId> last_;
   std::map<std::tuple<TaskKind, std::vector<Action>, std::vector<StageId>>, std::uint32_t> number_;
   std::vector<std::uint32_t> single_;  // [stage * 6 + op] of compute cells with one action
@@ -67,11 +88,11 @@ class TaskBuilder {
       : schedule_(schedule),
         stages_(stages),
         placement_(placement),
-        slots_(built_.slots, stages.stages,
+        kinds_(stages.kind_of),
+        slots_(built_.slots, stages.stages, kinds_,
                stages.last_apart ? last_forwards(schedule, stages.stages)
                                  : std::vector<MicrobatchId>{}) {
     built_.microbatches = microbatch_count(schedule);
-    slices_of_each_ = slice_count(schedule);
     PFEIFE_CHECK(placement.stages() == stages.stages, placement.stages(), " placed, ",
                  stages.stages);
     built_.forward.assign(stages.stages * built_.microbatches, kNoTask);
@@ -168,10 +189,8 @@ class TaskBuilder {
   void add_transfer(const Action& action, RankId rank, std::uint32_t position) {
     const std::size_t edge = edge_of(action);
     Action pattern = action;
-    pattern.microbatch = slice_of(action);
-    std::uint32_t& known = transfer_slot_[{
-        edge * slices_of_each_ + static_cast<std::size_t>(action.microbatch->slice()),
-        action.direction}];
+    pattern.microbatch = kinds_.first_alike(action);
+    std::uint32_t& known = transfer_slot_[{edge, pattern.microbatch, action.direction}];
     if (known == 0) known = slots_.number({TaskKind::Transfer, {pattern}, {}}) + 1;
     std::uint32_t& task = transfer_of(edge, action);
     PFEIFE_CHECK(task == kNoTask, to_string(action), " sent twice");
@@ -321,11 +340,12 @@ class TaskBuilder {
   const StageGraph& stages_;
   const Placement& placement_;
   DependencyTasks built_;
-  std::size_t slices_of_each_ = 1;
+  const DurationKinds kinds_;
   SlotTable slots_;
   std::vector<std::uint32_t> component_;       // [stage]
   std::vector<MicrobatchId> last_microbatch_;  // [stage] of its last weight gradient
-  std::map<std::pair<std::size_t, Direction>, std::uint32_t> transfer_slot_;  // + 1
+  std::map<std::tuple<std::size_t, std::optional<MicrobatchId>, Direction>, std::uint32_t>
+      transfer_slot_;  // + 1
 };
 
 }  // namespace

@@ -80,6 +80,8 @@ struct StageGraph {
   /// All ranks, of one stage each, share the output layer (vocabulary parallelism): B of the last
   /// stage waits for REDUCE_S (1) or REDUCE_T (2). 0: the last stage has it.
   std::size_t head_barriers = 0;
+  /// [microbatch] Those of one kind take equal times; empty = all do.
+  std::vector<std::uint32_t> kind_of = {};
   Mode mode = Mode::Train;  ///< Forward: rows have F alone, and no edge has a gradient
 
   friend bool operator==(const StageGraph&, const StageGraph&) = default;

@@ -1,9 +1,9 @@
 #include "planner/ir/schedule/slice_costs.h"
 
 #include <cmath>
-#include <functional>
 
 #include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/scaled_stage.h"
 
 namespace pfeife {
 namespace {
@@ -20,29 +20,14 @@ class Portion {
         work_begin_(work_until(begin, linear)),
         work_end_(work_until(end, linear)) {}
 
-  Nanoseconds time(Nanoseconds whole) const {
-    return Nanoseconds{part(whole.count(), work_begin_, work_end_)};
-  }
   Bytes bytes(Bytes whole) const { return Bytes{part(whole.value, begin_, end_)}; }
-  PassBytes bytes(const PassBytes& whole) const {
-    return {bytes(whole.forward), bytes(whole.backward), bytes(whole.input), bytes(whole.weight)};
-  }
-
   StageCost of(const StageCost& whole) const {
-    StageCost slice = whole;  // parameters, gradients, optimizer: of all slices together
-    for (Nanoseconds StageCost::*part :
-         {&StageCost::forward, &StageCost::backward_input, &StageCost::backward_weight,
-          &StageCost::forward_collectives, &StageCost::backward_collectives})
-      slice.*part = time(whole.*part);
-    for (Nanoseconds StageCost::*copy : {&StageCost::offload, &StageCost::reload})
-      slice.*copy = Nanoseconds{part((whole.*copy).count(), begin_, end_)};
-    for (Bytes StageCost::*part :
-         {&StageCost::saved, &StageCost::weight_saved, &StageCost::unkept_forward,
-          &StageCost::recomputed, &StageCost::forward_again, &StageCost::model_input,
-          &StageCost::offloaded})
-      slice.*part = bytes(whole.*part);
-    slice.temporary = bytes(whole.temporary);
-    return slice;
+    const auto time = [](double begin, double end) {
+      return [=](Nanoseconds of_whole) { return Nanoseconds{part(of_whole.count(), begin, end)}; };
+    };
+    return scaled_stage(whole, {.time = time(work_begin_, work_end_),
+                                .copy = time(begin_, end_),
+                                .bytes = [this](Bytes of_whole) { return bytes(of_whole); }});
   }
 
  private:
@@ -82,12 +67,7 @@ StageCosts with_slices(StageCosts whole, std::span<const double> ends,
       slice.stages.push_back(
           Portion(begin, end, linear[linear.size() == 1 ? 0 : s]).of(whole.stages[s]));
     const Portion length(begin, end, 1);
-    for (StagePair& pair : slice.pairs)
-      pair.bytes = length.bytes(pair.bytes),
-      pair.gradient_bytes = length.bytes(pair.gradient_bytes);
-    for (StageValue& value : slice.values)
-      value.bytes = length.bytes(value.bytes),
-      value.gradient_bytes = length.bytes(value.gradient_bytes);
+    scale_messages([&](Bytes of_whole) { return length.bytes(of_whole); }, slice);
     slice.key_gradients.assign(whole.stages.size(), Bytes{0});
     whole.slices.push_back(std::move(slice));
     begin = end;

@@ -46,6 +46,7 @@ StageGraph stage_graph(const StageCosts& costs) {
   graph.last_apart = !costs.last.stages.empty();
   graph.one_copy_engine = costs.one_copy_engine;
   graph.head_barriers = costs.head ? costs.head->barriers : 0;
+  graph.kind_of = costs.kind_of;
   graph.mode = costs.mode;
   return graph;
 }
@@ -61,24 +62,32 @@ Nanoseconds step_of(const StageCosts& costs, const Placement& placement, StageId
          (alone ? costs.replicas[stage.index()].behind : Nanoseconds{0});
 }
 
-/// What the costs have for that slice; nullptr for a whole microbatch.
-static const StageCosts::Slice* slice_of(const StageCosts& costs,
-                                         std::optional<MicrobatchId> microbatch) {
-  if (!microbatch || microbatch->slices == 1) return nullptr;
-  PFEIFE_CHECK(costs.slices.size() == static_cast<std::size_t>(microbatch->slices),
-               microbatch->slices, " slices, costs for ", costs.slices.size());
-  return &costs.slices[static_cast<std::size_t>(microbatch->slice())];
+const StageCosts::Slice* part_of(const StageCosts& costs, MicrobatchId microbatch) {
+  if (microbatch.slices == 1) {
+    if (costs.kinds.empty()) return nullptr;
+    PFEIFE_CHECK(microbatch.index() < costs.kind_of.size(), "microbatch ", microbatch.value,
+                 ", costs for ", costs.kind_of.size());
+    return &costs.kinds[costs.kind_of[microbatch.index()]];
+  }
+  PFEIFE_CHECK(costs.slices.size() == static_cast<std::size_t>(microbatch.slices),
+               microbatch.slices, " slices, costs for ", costs.slices.size());
+  return &costs.slices[static_cast<std::size_t>(microbatch.slice())];
+}
+
+static const StageCosts::Slice* part_of(const StageCosts& costs,
+                                        std::optional<MicrobatchId> microbatch) {
+  return microbatch ? part_of(costs, *microbatch) : nullptr;
 }
 
 const std::vector<StagePair>& pairs_of(const StageCosts& costs,
                                        std::optional<MicrobatchId> microbatch) {
-  const StageCosts::Slice* slice = slice_of(costs, microbatch);
-  return slice ? slice->pairs : costs.pairs;
+  const StageCosts::Slice* part = part_of(costs, microbatch);
+  return part ? part->pairs : costs.pairs;
 }
 
 const StageCost& stage_cost(const StageCosts& costs, const Action& action, bool last) {
-  if (const StageCosts::Slice* slice = slice_of(costs, action.microbatch))
-    return slice->stages[action.stage.index()];
+  if (const StageCosts::Slice* part = part_of(costs, action.microbatch))
+    return part->stages[action.stage.index()];
   const bool apart = last && !costs.last.stages.empty();
   return (apart ? costs.last.stages : costs.stages)[action.stage.index()];
 }
@@ -138,10 +147,11 @@ void drop_backward(std::vector<StageCost>& stages, std::vector<StagePair>& pairs
 StageCosts without_backward(StageCosts costs) {
   costs.mode = Mode::Forward;
   drop_backward(costs.stages, costs.pairs, costs.values);
-  for (StageCosts::Slice& slice : costs.slices) {
-    drop_backward(slice.stages, slice.pairs, slice.values);
-    slice.key_gradients.assign(slice.key_gradients.size(), Bytes{0});
-  }
+  for (std::vector<StageCosts::Slice>* parts : {&costs.slices, &costs.kinds})
+    for (StageCosts::Slice& part : *parts) {
+      drop_backward(part.stages, part.pairs, part.values);
+      part.key_gradients.assign(part.key_gradients.size(), Bytes{0});
+    }
   costs.reductions.clear(), costs.replicas.clear();
   costs.norm.reset(), costs.head.reset(), costs.last = {};
   return costs;

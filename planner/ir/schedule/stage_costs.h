@@ -134,13 +134,20 @@ struct StageCosts {
     friend bool operator==(const Slice&, const Slice&) = default;
   };
   std::vector<Slice> slices = {};  ///< empty = microbatches are whole
-  Mode mode = Mode::Train;         ///< Forward: costs of F alone, and nothing is saved
+  /// Where microbatches differ (microbatch_costs.h): what those of each kind cost, as the members
+  /// above of any, and [microbatch] the kind of each. Empty = all cost the same.
+  std::vector<Slice> kinds = {};
+  std::vector<std::uint32_t> kind_of = {};
+  Mode mode = Mode::Train;  ///< Forward: costs of F alone, and nothing is saved
 
   friend bool operator==(const StageCosts&, const StageCosts&) = default;
 };
 
 /// Does any stage offload?
 bool offloads(const StageCosts& costs);
+/// What the costs have for that slice, or for that microbatch where microbatches differ; nullptr =
+/// what they have for any.
+const StageCosts::Slice* part_of(const StageCosts& costs, MicrobatchId microbatch);
 /// The pattern without the figures.
 StageGraph stage_graph(const StageCosts& costs);
 /// Its optimizer step and, where each rank has one stage, what its replicas reduce behind its last

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "planner/cost/layers/microbatch_layers.h"
 #include "planner/schedules/families.h"
 #include "planner/search/bound/row_game.h"
 #include "planner/search/price/hidden_collectives.h"
@@ -257,6 +258,10 @@ double shared_links_bound(const CutModel& model, const Problem& problem, const S
 }
 
 Nanoseconds shared_links_bound(const Problem& problem, const Semantics& semantics, bool linked) {
+  if (!problem.layers.microbatches.empty()) {
+    const Layers least = least_microbatch(problem.layers);
+    return shared_links_bound(with_layers(problem, least), semantics, linked);
+  }
   if (hides_collectives(problem))
     return Nanoseconds{
         static_cast<std::int64_t>(longest_side_by_side(problem, [&](const Problem& sum) {
@@ -277,6 +282,10 @@ Nanoseconds shared_links_bound(const Problem& problem, const Semantics& semantic
 
 Nanoseconds any_devices_links_bound(const Problem& problem, const Semantics& semantics,
                                     bool linked) {
+  if (!problem.layers.microbatches.empty()) {
+    const Layers least = least_microbatch(problem.layers);
+    return any_devices_links_bound(with_layers(problem, least), semantics, linked);
+  }
   if (problem.device_of_rank.size() < 2) return shared_links_bound(problem, semantics, linked);
   const std::vector<std::size_t> part = parts_of_devices(problem);
   const Path slow = fastest_between(problem, part);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "planner/cost/layers/microbatch_layers.h"
 #include "planner/schedules/families.h"
 #include "planner/search/bound/any_order.h"
 #include "planner/search/bound/segment_bound.h"
@@ -14,16 +15,26 @@
 namespace pfeife {
 
 double shared_work_bound(const Problem& problem, std::size_t microbatches) {
-  const auto count = static_cast<std::int64_t>(microbatches);
-  const auto work = [&](const LayerTimes& t) {
+  const Layers& layers = problem.layers;
+  // Shares of attention are of the first kind of device.
+  const bool alike = std::ranges::all_of(problem.device_of_rank, [&](DeviceId device) {
+    return problem.cluster.kind_of_device[device.index()] == 0;
+  });
+  const auto work = [&](const Layer& layer, std::size_t kind) {
+    const LayerTimes& t = layer.times[kind];
     const Nanoseconds once = t.forward + t.backward_input + t.backward_weight;
-    return static_cast<double>(count * once.count() + t.optimizer.count());
+    if (layers.microbatches.empty())
+      return static_cast<double>(static_cast<std::int64_t>(microbatches) * once.count() +
+                                 t.optimizer.count());
+    const auto l = static_cast<std::size_t>(&layer - layers.layers.data());
+    return least_work(layers, l, alike) * static_cast<double>(once.count()) +
+           static_cast<double>(t.optimizer.count());
   };
   std::map<std::size_t, double> all;  // by kind: all work on one device
   for (const DeviceId device : problem.device_of_rank)
     all[problem.cluster.kind_of_device[device.index()]] = 0;
   for (auto& [kind, sum] : all)
-    for (const Layer& layer : problem.layers.layers) sum += work(layer.times[kind]);
+    for (const Layer& layer : problem.layers.layers) sum += work(layer, kind);
   // Weights in proportion to the speeds; any others would do, too.
   double speeds = 0;
   for (const DeviceId device : problem.device_of_rank)
@@ -32,13 +43,28 @@ double shared_work_bound(const Problem& problem, std::size_t microbatches) {
   for (const Layer& layer : problem.layers.layers) {
     double cheapest = std::numeric_limits<double>::infinity();
     for (const auto& [kind, sum] : all)
-      cheapest = std::min(cheapest, work(layer.times[kind]) / std::max(1.0, sum) / speeds);
+      cheapest = std::min(cheapest, work(layer, kind) / std::max(1.0, sum) / speeds);
     least += cheapest;
   }
+  // Times of microbatches that differ are rounded, three of each stage: a layer is the smallest.
+  if (!layers.microbatches.empty())
+    least = std::max(0.0, least - 1.5 * static_cast<double>(microbatches * layers.size()));
   return std::floor(least * (1 - 1e-12));
 }
 
+/// Where microbatches differ: what equal ones of the least cost need, by `bound`, and the work of
+/// all.
+static double unequal_bound(const Problem& problem, double (*bound)(const Problem&)) {
+  const Layers layers = least_microbatch(problem.layers);
+  double least = std::numeric_limits<double>::infinity();
+  for (const ScheduleSpec& spec : problem.schedules)
+    least = std::min(least, shared_work_bound(problem, spec.microbatches));
+  return std::max(bound(with_layers(problem, layers)),
+                  least < std::numeric_limits<double>::infinity() ? least : 0);
+}
+
 double work_bound(const Problem& problem) {
+  if (!problem.layers.microbatches.empty()) return unequal_bound(problem, work_bound);
   if (hides_collectives(problem)) return longest_side_by_side(problem, work_bound);
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
                        problem.recomputes_all(), problem.norm);
@@ -63,6 +89,7 @@ double work_bound(const Problem& problem) {
 }
 
 double any_devices_bound(const Problem& problem) {
+  if (!problem.layers.microbatches.empty()) return unequal_bound(problem, any_devices_bound);
   if (hides_collectives(problem)) return longest_side_by_side(problem, any_devices_bound);
   const auto kind = [&](DeviceId device) { return problem.cluster.kind_of_device[device.index()]; };
   const bool alike = std::ranges::all_of(problem.device_of_rank, [&](DeviceId device) {

@@ -8,6 +8,7 @@
 #include "planner/cost/estimate/joint_choice.h"
 #include "planner/cost/estimate/memory.h"
 #include "planner/cost/stages/blocks.h"
+#include "planner/cost/stages/microbatch_stage_costs.h"
 #include "planner/cost/stages/recomputed_layers.h"
 #include "planner/cost/stages/sliced_stage_costs.h"
 #include "planner/cost/stages/stage_costs.h"
@@ -179,7 +180,9 @@ class StageUses {
     StageCosts costs = with_recomputation(put_together(ways_, uses_in(chosen)), found,
                                           choice_.placement, problem_.cluster);
     costs.norm = norm_;
-    if (choice_.spec.slices == 1) return costs;
+    if (choice_.spec.slices == 1)
+      return microbatch_stage_costs(std::move(costs), problem_.layers, choice_.partition,
+                                    choice_.placement, problem_.cluster);
     return sliced_stage_costs(std::move(costs), choice_.spec.slices, choice_.spec.slice_lengths,
                               problem_.layers, choice_.partition, choice_.placement,
                               problem_.cluster, recomputed(chosen));
