@@ -5,9 +5,12 @@
 #include <fstream>
 #include <map>
 
+#include "planner/cost/estimate/estimator.h"
 #include "planner/io/results/chrome_trace.h"
 #include "planner/io/results/chrome_trace_reader.h"
 #include "planner/ir/basics/error.h"
+#include "planner/ir/schedule/lower.h"
+#include "planner/schedules/families.h"
 #include "tests/plots/example_traces.h"
 
 namespace pfeife {
@@ -53,6 +56,26 @@ TEST_F(ReadTrace, IsWhatWasWritten) {
       EXPECT_EQ(by_text(found), by_text(trace));
     }
     EXPECT_THROW(read_trace(file_, TraceSource::Measured), ConfigError);
+  }
+}
+
+// S and T of all ranks, and the collectives between them, whose parties are all ranks.
+TEST_F(ReadTrace, SharesOfTheOutputLayerAndTheirCollectivesComeBack) {
+  for (const char* family : {"vocab_1", "vocab_2"}) {
+    const ScheduleSpec spec{.family = family, .ranks = 3, .microbatches = 4};
+    StageCosts costs =
+        uniform_costs(3, Nanoseconds{900}, Nanoseconds{800}, Nanoseconds{700}, Nanoseconds{50});
+    costs.head = SharedHead{pfeife::family(family).head_barriers, Nanoseconds{40}, Nanoseconds{60},
+                            Nanoseconds{70}};
+    for (StageCost& stage : costs.stages)
+      stage.head_share = Nanoseconds{200}, stage.head_rest = Nanoseconds{300};
+    const Placement placement = placement_for(spec);
+    const Schedule lowered = lower(generate(spec), costs, placement);
+    const std::vector<Trace> traces{
+        std::get<Trace>(estimate(dependencies(lowered, stage_graph(costs), placement, {}), costs))};
+    write(traces);
+    EXPECT_EQ(by_text(read_trace(file_, TraceSource::Estimated)), by_text(traces.front()));
+    EXPECT_EQ(by_text(traces.front()).at("0REDUCE_S2").first.parties.size(), 3u);
   }
 }
 

@@ -283,7 +283,7 @@ class TaskBuilder {
         built_.reductions.push_back({built_.norm, rank, p, action->stage});
       }
   }
-  /// One task for each collective of each microbatch, at the first action that it waits for.
+  /// One task for each collective of each microbatch.
   void add_head_collectives() {
     if (stages_.head_barriers == 0) return;
     for (auto& tasks : built_.collective) tasks.assign(built_.microbatches, kNoTask);
@@ -292,19 +292,20 @@ class TaskBuilder {
       if (built_.tasks[part].kind == TaskKind::Compute)
         for_each_action(Cell{built_.tasks[part].cell}, [&](const Action& action) {
           if (const auto op = collective_made(action, stages_))
-            built_.collective_parts.emplace_back(part, collective_task(*op, action, part));
+            built_.collective_parts.emplace_back(part, collective_task(*op, action));
         });
   }
-  std::uint32_t collective_task(Op op, const Action& action, std::uint32_t part) {
+  std::uint32_t collective_task(Op op, const Action& action) {
     std::uint32_t& task = built_.collective[collective_number(op)][action.microbatch->index()];
     if (task != kNoTask) return task;
     task = static_cast<std::uint32_t>(built_.tasks.size());
-    const Task first = built_.tasks[part];
     Action collective = stage_action(op, action.stage);
     const std::uint32_t slot = slots_.number({TaskKind::Reduction, {collective}, {}});
     collective.microbatch = action.microbatch;
-    built_.tasks.push_back({TaskKind::Reduction, slot, first.rank, first.rank, first.position,
-                            first.position, Cell{collective}, all_ranks()});
+    constexpr std::uint32_t kNoCell = 0;  // it stands in no row
+    const RankId first{0};
+    built_.tasks.push_back(
+        {TaskKind::Reduction, slot, first, first, kNoCell, kNoCell, Cell{collective}, all_ranks()});
     return task;
   }
   std::vector<RankId> all_ranks() const {
