@@ -1,13 +1,12 @@
 // How long collectives take on a network of any number of levels.
 //
-// Within a domain of the innermost level, measured tables of two group sizes say what a ring of k
-// devices takes: a base and a time for each step, both by the bytes that a step sends (a k-th of
-// the message); steps grow with k - 1. A gather or a scatter without tables of its own takes half
-// of an all-reduce. Without any, the level's latency and bandwidth do. All-reduces, gathers and
-// scatters of larger groups are done level by level; the chunks of a message are pipelined through
-// the levels, so that the slowest decides, and latencies add up. Among the domains of a level, ring
-// or tree, whichever is faster. What leaves a domain passes the level that joins it to others, also
-// if it goes on to an outer level.
+// Within a domain of the innermost level, measured tables of two group sizes give the time of a
+// ring of k devices: base(b) + (k - 1) step(b), where b = message / k is what one step sends. A
+// gather or a scatter without tables of its own takes half of an all-reduce. Without any table, the
+// level's latency and bandwidth give the time. All-reduces, gathers and scatters of larger groups
+// are done level by level; the chunks of a message are pipelined through the levels, so that the
+// slowest level decides, and latencies add up. Each level takes the faster of ring and tree over
+// its domains. A message to an outer level also uses the bandwidth of every level that it crosses.
 // Not modelled: contention with other groups beyond each device's share of a level.
 #pragma once
 
@@ -21,9 +20,10 @@ namespace pfeife {
 
 enum class CollectiveKind { AllReduce, ReduceScatter, AllGather, AllToAll };
 
-/// A group of devices, alike on each domain that it has a part in.
+/// A group with equally many ranks in each domain that it reaches.
 struct GroupShape {
-  /// [level of the network] Of its ranks in one domain. Levels that are left out add none.
+  /// [level of the network] Ranks of the group in one domain. Outer levels that are left out add no
+  /// ranks.
   std::vector<std::int64_t> within = {1};
   std::int64_t ranks() const { return within.back(); }
   /// The innermost level with a domain that has all ranks.
@@ -33,9 +33,9 @@ struct GroupShape {
   friend bool operator==(const GroupShape&, const GroupShape&) = default;
 };
 
-/// The shape of the groups along `axes`; `domains`: [level] devices of the mesh in a domain, of
-/// used_domains(). ConfigError without a place if groups lie on domains in different ways: a
-/// representative cannot stand for all of them.
+/// The shape of the groups along `axes`; `domains`: [level] devices of the mesh in one domain, as
+/// used_domains() returns them. ConfigError without file and line if the groups have different
+/// shapes: none of them could stand for all.
 GroupShape group_shape(const Mesh& mesh, const std::vector<Axis>& axes,
                        const std::vector<std::int64_t>& domains);
 
@@ -50,9 +50,10 @@ struct ExpertRouting {
   std::int64_t top_k = 1;  ///< of a token
 };
 
-/// Dispatch or combine where a token crosses once to each domain that has experts of it, and from
-/// there once to each device (DeepEP): all levels at once, the slowest decides. `copies`: bytes of
-/// a device if each token is copied for each of its experts, an all-to-all's message.
+/// Dispatch or combine where a token is sent once to each domain with any of its experts, and from
+/// there once to each device (DeepEP); all levels work at once, the slowest decides. `copies`:
+/// bytes that a device would send with one copy of each token for each of its experts (an
+/// all-to-all).
 Nanoseconds expert_exchange_time(Bytes copies, const ExpertRouting& routing,
                                  const GroupShape& group, const Network& network);
 

@@ -1,8 +1,8 @@
-// Layers of a mesh with times that were measured of them, in place of the roofline's.
+// Replaces the roofline's times of a mesh's layers by measured ones.
 //
-// A row is of a whole transformer layer; its pieces share the row's times, and its bytes, as they
-// do by the roofline. Collectives stay modelled, on top. A layer that is recomputed as a whole, or
-// whose attention is, takes its forward again.
+// A row is of a whole transformer layer; its pieces divide the row's times and bytes in the
+// proportions of the roofline. Collectives stay modelled, on top. Recomputation of a layer, or of
+// its attention, adds the forward of that part.
 #pragma once
 
 #include <optional>
@@ -14,12 +14,12 @@
 
 namespace pfeife {
 
-/// Why the file does not have what the run needs, in words; nothing if it has.
+/// Why the file does not have what the run needs, in words; nullopt if it has all.
 std::optional<std::string> missing_layers(const MeshRun& run, const MeasuredLayers& measured);
 
-/// `layers`: an embedding, kPiecesOfLayer for each of the run's transformer layers, a head, with
-/// collectives in their times. Errors: ConfigError if the file lacks a layer, or has another
-/// model's.
+/// Writes measured times and bytes into `layers` (an embedding, kPiecesOfLayer for each transformer
+/// layer of the run, a head) and keeps their collectives. Errors: ConfigError if the file lacks a
+/// layer, or is of another model.
 void take_measured_layers(Layers& layers, const MeshRun& run, const MeasuredLayers& measured);
 
 /// "of a microbatch's 34 layers 30 as measured (layers.csv), 4 interpolated between measured ones".

@@ -1,11 +1,11 @@
-// The output layer of a pipeline whose ranks share it (vocabulary parallelism): what S and T of
-// each rank cost, from the shapes of a p-th of the words, and what their collectives do.
+// The output layer of a pipeline whose p ranks share it (vocabulary parallelism): costs of the
+// passes S and T of each rank, which has 1/p of the vocabulary, and of their collectives.
 //
-// S has the product with the rank's words, their maximum and sum; with one barrier also the product
-// for the gradient of the input, as Yeung et al. 2024 do it ("Balancing Pipeline Parallelism with
-// Vocabulary Parallelism", algorithm 2; with two barriers algorithm 1). T has the rest of the
-// backward. The norm before the output layer is computed by every rank. The input embedding stays
-// on the first stage.
+// S computes the rank's logits, their maximum and the sum of their exponentials; with one barrier
+// also the gradient of the output layer's input (Yeung et al. 2024, "Balancing Pipeline Parallelism
+// with Vocabulary Parallelism", algorithm 2; with two barriers algorithm 1). T computes the rest of
+// the backward. Every rank computes the norm before the output layer. The input embedding is
+// divided likewise; its passes are part of T.
 #pragma once
 
 #include "planner/ir/schedule/stage_costs.h"
@@ -13,17 +13,17 @@
 
 namespace pfeife {
 
-/// Errors: ConfigError without a place where ranks cannot share the output layer: one rank, other
-/// axes than pp and dp, several stages a rank, ZeRO.
+/// Errors: ConfigError without file and line where ranks cannot share the output layer: one rank,
+/// other axes than pp and dp, several stages a rank, ZeRO.
 void check_shared_head(const MeshRun& run);
 
-/// The layers of a run whose embedding and output layer, its first and last, cost nothing.
+/// `pieces` with the costs of the first layer (embedding) and the last (output layer) set to 0.
 MeshLayers without_vocabulary_layers(MeshLayers pieces);
 
-/// Adds the shares to the costs of stages of without_vocabulary_layers(): times, parameters with
-/// their gradients and the optimizer's state, what S keeps for T, and the collectives of
-/// `barriers`. `stops`: the gradient of the output layer's input is reduced within T, since nothing
-/// runs beside it (`interlaced`).
+/// Adds each rank's share of both layers to stage costs of without_vocabulary_layers(): times,
+/// parameters with gradients and optimizer's state, what S keeps for T, and the collectives of one
+/// or two `barriers`. `stops`: T includes the all-reduce of the input's gradient, as nothing runs
+/// beside it (`interlaced`).
 void add_vocabulary_shares(StageCosts& costs, const MeshRun& run, const Network& network,
                            std::size_t barriers, bool stops);
 

@@ -1,5 +1,5 @@
-// Times and bytes of a model's layers as measured on a device, by what decides them: a file of
-// layer times in memory (configs/reference/layer_times.md).
+// Times and bytes of a model's layers as measured on a device, by LayerSetting: a file of layer
+// times that has been read (configs/reference/layer_times.md).
 //   layers.find({.kind = "attention+dense", .tp = 2, .microbatch = 1, .sequence = 4096})
 #pragma once
 
@@ -25,7 +25,7 @@ struct LayerSetting {
   std::int64_t microbatch = 1;     ///< sequences of a microbatch of one replica
   std::int64_t sequence = 1;       ///< tokens of a sequence, before cp divides it
   std::string recompute = "none";  ///< modules that backward computes again: "layernorm+mlp"
-  std::string precision = {};      ///< "bf16", "fp16", "fp8", ...; of a row "" = any
+  std::string precision = {};      ///< "bf16", "fp16", "fp8", ...; in a row "" = any
   friend bool operator==(const LayerSetting&, const LayerSetting&) = default;
 };
 /// "attention+dense at tp 2, cp 1, ep 1, microbatch 1, sequence 4096, recompute none, bf16".
@@ -35,10 +35,10 @@ std::string to_string(const LayerSetting& setting);
 struct MeasuredLayer {
   LayerSetting setting;
   Nanoseconds forward{0};
-  Nanoseconds input{0};            ///< backward but for the gradients of weights
+  Nanoseconds input{0};            ///< backward without the gradients of weights
   Nanoseconds weight{0};           ///< gradients of weights
   std::optional<Bytes> saved;      ///< kept from forward to backward, without weights
-  std::optional<Bytes> temporary;  ///< held besides while a pass runs
+  std::optional<Bytes> temporary;  ///< held in addition, only during a pass
   std::optional<Bytes> parameters;
   int line = 0;  ///< of the file
   friend bool operator==(const MeasuredLayer&, const MeasuredLayer&) = default;
@@ -55,9 +55,9 @@ struct MeasuredLayers {
   std::vector<MeasuredLayer> rows;
 
   bool empty() const { return rows.empty(); }
-  /// The row with the setting; else between two rows that differ from it in the microbatch, the
-  /// sequence or tp alone, one below and one above and at most four times apart, the nearest such
-  /// pair: log(time) linear in log(size). Nothing if there are none. Linear in the rows.
+  /// The row with this setting. Without one, the nearest two rows that differ from it in only one
+  /// of microbatch, sequence and tp, one below, one above, at most four times apart, interpolated:
+  /// log(time) is linear in log(size). nullopt if there is neither. O(rows).
   std::optional<MeasuredLayerFound> find(const LayerSetting& setting) const;
   /// Why find() gives nothing, in words: the setting, and what the nearest row has instead.
   std::string missing(const LayerSetting& setting) const;

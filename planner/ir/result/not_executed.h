@@ -1,6 +1,6 @@
-// What of a plan a program, or an option of it, does not execute, and why: one table, which the
-// exports and pfeife.Pipeline go through and configs/reference/combinations.md prints.
-//   if (const std::string why = why_not_executed("megatron", {plan}); !why.empty()) ...
+// Features of plans that a program, or one of its options, cannot execute, and why. The exports and
+// pfeife.Pipeline check this table; configs/reference/combinations.md prints it.
+//   if (const std::string why = why_not_executed("export", {plan}); !why.empty()) ...
 #pragma once
 
 #include <span>
@@ -12,23 +12,23 @@
 
 namespace pfeife {
 
-/// A plan, and what its linear layers compute in.
+/// A plan, and the format in which its linear layers compute.
 struct PlanToExecute {
   const Plan& plan;
   Format format = Format::Wide;
 };
 
 struct NotExecuted {
-  const char* where;   ///< "Pipeline(shard=)"; "export": every export but that for torch
+  const char* where;   ///< program or option: "Pipeline(shard=)", "torch", "export" (the others)
   const char* what;    ///< of the plan: "slices"
   const char* reason;  ///< with the remedy
-  bool (*has)(const PlanToExecute&);
+  bool (*has)(const PlanToExecute&);  ///< whether the plan has it
 };
 
-/// In the order in which they are looked for.
+/// All rows, in the order in which they are checked.
 std::span<const NotExecuted> not_executed();
 
-/// The reason of the first row of `where` that `planned` has; "" = it is executed there.
+/// The reason of the first row of `where` whose feature `planned` has; "" if there is none.
 std::string why_not_executed(std::string_view where, const PlanToExecute& planned);
 
 }  // namespace pfeife

@@ -1,5 +1,5 @@
-// A descent whose every step is priced in full: for schedules that the fast search has no program
-// for.
+// A local search over cuts that prices every step in full, for schedules that the fast search does
+// not know.
 #pragma once
 
 #include <optional>
@@ -9,23 +9,23 @@
 
 namespace pfeife {
 
-/// The partition with cut number `cut` moved over legal positions: the next few each way. Cuts
-/// inside of `uncut` are illegal, too.
+/// Copies of `partition` with cut number `cut` at the nearest few legal positions in each
+/// direction. Positions inside of a range of `uncut` are illegal, too.
 std::vector<Partition> moved_cuts(const Layers& layers, const Partition& partition, std::size_t cut,
                                   const std::vector<LayerRange>& uncut = {});
 
 /// Moves single cuts while that makes the plan faster, trying up to `most` plans.
 Priced descended(const Problem& problem, Priced plan, std::size_t most);
 
-/// All legal partitions into so many stages; none if they are more than a hundred.
+/// All legal partitions into `stages` stages; empty if they are more than a hundred.
 std::vector<Partition> few_partitions(const Layers& layers, std::size_t stages);
 
-/// What the plan lacks of the problem's memory, on the rank that lacks most.
+/// The shortage of the rank that is furthest above its limit, negative if all fit.
 Infeasible lack_of(const Problem& problem, const Priced& plan);
 
-/// The choice at cuts where it fits: any, if they are few (few_partitions), else by moves of single
-/// cuts while all ranks together lack less memory. Prices up to `most` partitions; nullopt: none of
-/// them fits.
+/// `choice` with cuts that fit the memory: the first of all if they are few (few_partitions), else
+/// by moves of single cuts while the ranks' total shortage falls. Prices up to `most` partitions;
+/// nullopt: none of them fits.
 std::optional<Priced> moved_to_fit(const Problem& problem, Choice choice, std::size_t most);
 
 /// The fastest of each schedule, the fastest of all first.
