@@ -27,7 +27,7 @@ struct CollectiveTable {
 /// Joins the domains of the next inner level into larger ones.
 struct NetworkLevel {
   std::int64_t devices = 0;  ///< in one domain; 0 = any number (the outermost level only)
-  /// Of a device, in each direction, to devices of its domain outside of its inner domain.
+  /// A device's, in each direction, to devices of its domain that its inner domain lacks.
   BytesPerSecond bandwidth;
   Nanoseconds latency{0};  ///< of one message
   friend bool operator==(const NetworkLevel&, const NetworkLevel&) = default;
