@@ -25,7 +25,7 @@ std::vector<MeasuredRun> published() {
 TEST(SharedHeadRuns, StepsFromTheTimesOfTheirStagesAreWithinTwoPercent) {
   std::map<std::string, std::size_t> rows;
   for (const MeasuredRun& run : published()) {
-    const double error = 100 * (milliseconds(replay(run).step) / run.step_ms - 1);
+    const double error = 100 * (pfeife::milliseconds(replay(run).step) / run.step_ms - 1);
     EXPECT_LT(std::abs(error), 2) << run.name;
     ++rows[run.method];
   }
