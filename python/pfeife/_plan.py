@@ -198,7 +198,7 @@ class Plan:
         return self._core.violations(self._number, (schedule or self.schedule).text())
 
     def must_execute(self, where: str, called: str = "") -> None:
-        """Raises ConfigError if `where` does not execute the plan, by the table of configs/reference/combinations.md.
+        """Raises ConfigError if `where` does not execute the plan, by the table of configs/reference/execution.md.
 
         Args:
             where: A name of the table's first column, "Pipeline(shard=)".

@@ -1,5 +1,5 @@
 // Features of plans that a program, or one of its options, cannot execute, and why. The exports and
-// pfeife.Pipeline check this table; configs/reference/combinations.md prints it.
+// pfeife.Pipeline check this table; configs/reference/execution.md prints it.
 //   if (const std::string why = why_not_executed("export", {plan}); !why.empty()) ...
 #pragma once
 
