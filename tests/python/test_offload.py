@@ -187,7 +187,7 @@ def refused(context):
     alone = [dist.new_group([rank]) for rank in range(context.ranks)]
     for what, call in (
         ("cannot run", lambda: Pipeline(capture.with_module(made("tied_gpt")), Rows(plan, lambda cell: swapped.get(cell, cell)))),
-        ("without shard", lambda: Pipeline(capture.with_module(made("tied_gpt")), plan, shard=alone[context.rank])),
+        ("the plan has offload", lambda: Pipeline(capture.with_module(made("tied_gpt")), plan, shard=alone[context.rank])),
         ("names no share", lambda: Pipeline(capture.with_module(made("tied_gpt")), context.offloading["no share"])),
         ("OFFLOAD", lambda: context.offloading["chain 1f1b"].to_torch(context.captures["chain"].with_module(made("chain")))),
     ):
