@@ -848,7 +848,7 @@ def slices_of_other_lengths(context):
         far = trained(capture, plan, made("tied_gpt"), batches, wanted, slice_lengths=lengths)
         found.update({f"{what} {lengths}": distance for what, distance in far.items()})
     for what, call in (
-        ("without compile", lambda: Pipeline(capture.with_module(made("tied_gpt")), plan, compile=True)),
+        ("the plan has slices", lambda: Pipeline(capture.with_module(made("tied_gpt")), plan, compile=True)),
         ("lengths of 1 and more", lambda: Pipeline(capture.with_module(made("tied_gpt")), plan, slice_lengths=[6])),
     ):
         try:
