@@ -1,6 +1,6 @@
 // Features of plans that a program, or one of its options, cannot execute, and why. The exports and
 // pfeife.Pipeline check this table; configs/reference/execution.md prints it.
-//   if (const std::string why = why_not_executed("export", {plan}); !why.empty()) ...
+//   std::puts(why_not_executed("export", {planned.best().plan}).c_str());
 #pragma once
 
 #include <span>
