@@ -16,9 +16,9 @@ tools=$build/python-tools
 if [[ ! -e $tools/ready ]]; then
   rm -rf "$tools"
   "$python" -m venv "$tools"
-  if ! "$tools/bin/pip" install -q --disable-pip-version-check scikit-build-core nanobind numpy pytest mypy ruff >"$place/said" 2>&1; then
+  if ! "$tools/bin/pip" install -q --disable-pip-version-check scikit-build-core nanobind numpy pytest mypy ruff distributed >"$place/said" 2>&1; then
     cat "$place/said"
-    echo "skipped: pip cannot install scikit-build-core, nanobind, numpy, pytest, mypy, ruff"
+    echo "skipped: pip cannot install scikit-build-core, nanobind, numpy, pytest, mypy, ruff, distributed"
     exit 77
   fi
   touch "$tools/ready"

@@ -271,20 +271,25 @@ def _places() -> dict[str, tuple[str, ...]]:
 PLACES = _places()
 
 
+def called_by_name(called: Mapping[str, str], work: Callable[..., Any], *arguments: Any) -> Any:
+    """The library's work; its mistakes say the name of a path of `called` in the path's place."""
+    try:
+        return work(*arguments)
+    except _core.ConfigError as error:
+        message = str(error)
+        for path, name in called.items():
+            message = message.replace(path, name)
+        if "does not say how fast it is" in message:
+            message += '; of pfeife.uniform_cluster(...): peak={"fp32": "20 TFLOP/s"}, memory_bandwidth="2 TB/s"'
+        raise _core.ConfigError(message) from None
+
+
 class Asked:
     """A config made of keywords: its text, the names of what has no file, and what must be kept for it."""
 
     def __call__(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """The library's work on it; mistakes call what has no file by its name."""
-        try:
-            return work(*arguments)
-        except _core.ConfigError as error:
-            message = str(error)
-            for path, name in self.called.items():
-                message = message.replace(path, name)
-            if "does not say how fast it is" in message:
-                message += '; of pfeife.uniform_cluster(...): peak={"fp32": "20 TFLOP/s"}, memory_bandwidth="2 TB/s"'
-            raise _core.ConfigError(message) from None
+        return called_by_name(self.called, work, *arguments)
 
     def __init__(self, of_model: Any, of_cluster: Any, keywords: Options):
         self.keep: list[_core.MemoryFile] = []

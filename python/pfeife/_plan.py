@@ -681,6 +681,62 @@ def certify(folder: PathLike, threads: int | None = None) -> Judgement:
     return Judgement(*_core.certify(Path(folder), _threads(threads)))
 
 
+class _Case(NamedTuple):
+    """A case of a sweep, to be planned in any process that has the package."""
+
+    text: str  # of the config
+    names: dict[str, str]
+    called: dict[str, str]
+    files: dict[str, bytes]  # what the text names that is in no file, by the path that it has there
+    working: str  # the folder that relative paths start from
+    name: str
+    digest: str
+    kept: Path | None  # where its record is kept
+    threads: int
+
+
+def _plan_case(case: _Case, shown: Callable[[float], object] | None = None) -> str:
+    """The record of the case, which is kept with its plan where `case.kept` says so."""
+    if os.getcwd() != case.working and os.path.isdir(case.working):
+        os.chdir(case.working)
+    here = {path: _core.MemoryFile(content) for path, content in case.files.items()}
+    text, called = case.text, dict(case.called)
+    for path, file in here.items():
+        text = text.replace(path, file.path)
+        called[file.path] = called.get(path, path)
+    core = _config.called_by_name(called, _core.plan, text, case.name, case.names, case.threads, shown)
+    record: str = core.record
+    if case.kept is not None:
+        case.kept.parent.mkdir(parents=True, exist_ok=True)
+        if core.found:
+            core.save(case.kept.parent / "planned", 0)
+        new = case.kept.with_suffix(".new")
+        new.write_text(json.dumps({"digest": case.digest, "record": json.loads(record)}))
+        new.replace(case.kept)
+    return record
+
+
+def _planned_elsewhere(executor: Any, cases: Mapping[int, _Case]) -> dict[int, str]:
+    """[number of the case] Its record. Cases that die are named in a warning and left out; the others go on."""
+    futures = {number: executor.submit(_plan_case, case) for number, case in cases.items()}
+    records, mistakes = {}, []
+    try:
+        for number, future in futures.items():
+            try:
+                records[number] = future.result()
+            except _core.ConfigError as error:
+                mistakes.append(error)
+            except Exception as error:  # of a worker, or of the executor: the other cases are as good
+                warnings.warn(f"case {cases[number].name} died and is left out: {type(error).__name__}: {error}", stacklevel=3)
+    except BaseException:
+        for future in futures.values():
+            future.cancel()
+        raise
+    if mistakes:
+        raise mistakes[0]
+    return records
+
+
 def sweep(
     model: Planable,
     cluster: Hosts,
@@ -689,34 +745,46 @@ def sweep(
     progress: bool = False,
     threads: int | None = None,
     frame: bool | None = None,
+    executor: Any = None,
     **request: Any,
 ) -> Any:
     """Plans every case: each of the devices with each of the microbatches, and of the further lists in `cases`.
 
     devices=[2, 4, 8], microbatches=[8, 16], cases={"training.precision": ["tf32", "bf16_amp"]}; other keywords as of
-    plan(). folder: cases and their plans are kept there, and those that are there already are not computed again.
-    Gives a row a case and plan, the columns of results.csv: a pandas.DataFrame, or dictionaries where there is no
-    pandas or frame is False. Cases that nothing fits have a row, with feasible False.
+    plan(). Cases that nothing fits have a row, with feasible False.
+
+    Args:
+        folder: Cases and their plans are kept there, and those that are there already are not computed again. With
+            workers on other machines it must be one that they share.
+        executor: Plans the cases at once: any concurrent.futures.Executor, or what has its submit(), whose workers have
+            this package: a ProcessPoolExecutor, Dask's Client.get_executor(), mpi4py's MPIPoolExecutor, submitit's
+            AutoExecutor. `threads` are then those of one case (1 unless given), and `progress` shows nothing.
+
+    Returns:
+        A row a case and plan, the columns of results.csv: a pandas.DataFrame, or dictionaries where there is no pandas
+        or frame is False. The same whoever plans the cases, but for search_s.
+
+    Raises:
+        ConfigError: a mistake in what is asked; with an executor after the other cases are done.
     """
     asked = Asked(model, cluster, request)
     cases = asked(_core.cases, asked.text, asked.names)
-    records = []
+    files = {file.path: Path(file.path).read_bytes() for file in asked.keep} if executor else {}
+    each = _threads(threads) if executor is None else threads or 1
+    records, open_cases = {}, {}
     for number, (name, digest) in enumerate(cases, 1):
-        kept = Path(folder) / name / "case.json" if folder is not None else None
-        record = _kept(kept, digest)
-        if record is None:
-            shown = _shown(progress, f"{number}/{len(cases)} {name} ")
-            core = asked(_core.plan, asked.text, name, asked.names, _threads(threads), shown)
-            record = core.record
-            if kept is not None:
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                if core.found:
-                    core.save(kept.parent / "planned", 0)
-                new = kept.with_suffix(".new")
-                new.write_text(json.dumps({"digest": digest, "record": json.loads(record)}))
-                new.replace(kept)
-        records.append(record)
-    return _framed([_values(row) for row in csv.DictReader(io.StringIO(_core.results_csv(records)))], frame)
+        kept = Path(folder).absolute() / name / "case.json" if folder is not None else None
+        if (record := _kept(kept, digest)) is not None:
+            records[number] = record
+            continue
+        open_cases[number] = _Case(asked.text, asked.names, asked.called, files, os.getcwd(), name, digest, kept, each)
+    if executor is not None:
+        records.update(_planned_elsewhere(executor, open_cases))
+    else:
+        for number, case in open_cases.items():
+            records[number] = _plan_case(case, _shown(progress, f"{number}/{len(cases)} {case.name} "))
+    text = _core.results_csv([records[number] for number in sorted(records)])
+    return _framed([_values(row) for row in csv.DictReader(io.StringIO(text))], frame)
 
 
 def _framed(rows: list[Row], frame: bool | None) -> Any:

@@ -1,8 +1,10 @@
 """Plans: what is asked for, what is shown, what is refused, and that others can work meanwhile."""
 
+import contextlib
 import csv
 import importlib.util
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -275,6 +277,56 @@ def test_a_sweep_resumes(tmp_path, tiny, capfd):
     assert kept == {file: file.stat().st_mtime_ns for file in tmp_path.rglob("case.json")}
     loaded = pfeife.load_plan(next(tmp_path.glob("devices=2,*microbatches=4*")) / "planned")
     assert loaded.estimated.step == pytest.approx(planned[3]["estimate_ms"], abs=1e-6)
+
+
+def without_times(rows):
+    return [{key: value for key, value in row.items() if key != "search_s"} for row in rows]
+
+
+def executors():
+    from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+    yield ThreadPoolExecutor(2)
+    yield ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
+    with contextlib.suppress(ImportError):
+        from distributed import Client, LocalCluster
+
+        workers = LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+        yield Client(workers).get_executor()
+        workers.close()
+
+
+def test_any_executor_plans_the_cases_of_a_sweep(tmp_path, tiny):
+    """Of a model at hand, which no other process can open: rows as without, in the same order, and plans in the folder."""
+    at_hand = Path(tiny).read_bytes()
+    ask = dict(devices=[1, 2], microbatches=[2, 4], frame=False, **QUICK)
+    rows = without_times(pfeife.sweep(at_hand, "3090_x8", **ask))
+    for number, executor in enumerate(executors()):
+        folder = tmp_path / str(number)
+        with executor:
+            assert without_times(pfeife.sweep(at_hand, "3090_x8", folder=folder, executor=executor, **ask)) == rows
+        assert len(list(folder.rglob("plan.yaml"))) == 4
+        assert without_times(pfeife.sweep(at_hand, "3090_x8", folder=folder, executor=None, **ask)) == rows
+
+
+def test_a_case_that_dies_in_an_executor_is_named_and_the_rest_goes_on(tiny):
+    from concurrent.futures import Future
+
+    class Dying:
+        submitted = 0
+
+        def submit(self, work, *arguments):
+            self.submitted += 1
+            future = Future()
+            if self.submitted == 2:
+                future.set_exception(MemoryError("killed"))
+            else:
+                future.set_result(work(*arguments))
+            return future
+
+    with pytest.warns(UserWarning, match="microbatches=4 died and is left out: MemoryError: killed"):
+        rows = pfeife.sweep(tiny, "3090_x8", devices=[2], microbatches=[2, 4, 8], frame=False, executor=Dying(), **QUICK)
+    assert sorted({row["microbatches"] for row in rows}) == [2, 8]
 
 
 def test_frames(tiny):
