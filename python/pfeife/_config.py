@@ -271,6 +271,28 @@ def _places() -> dict[str, tuple[str, ...]]:
 PLACES = _places()
 
 
+def keys_module() -> str:
+    """The text of _keys.py: the keywords as a TypedDict, for editors and type checkers."""
+    lines = [f'        "{key}": Any,  # {".".join(PLACES[key])}' for key in sorted(PLACES)]
+    return "\n".join(
+        [
+            '"""Keywords of plan(), sweep() and Pricer(), for editors and type checkers; written from the keys of a config by',
+            'PFEIFE_WRITE_KEYS=1 pytest tests/python/test_plan.py -k keywords."""',
+            "",
+            "from typing import Any, TypedDict",
+            "",
+            "Keys = TypedDict(",
+            '    "Keys",',
+            "    {",
+            *lines,
+            "    },",
+            "    total=False,",
+            ")",
+            "",
+        ]
+    )
+
+
 def called_by_name(called: Mapping[str, str], work: Callable[..., Any], *arguments: Any) -> Any:
     """The library's work; its mistakes say the name of a path of `called` in the path's place."""
     try:

@@ -31,9 +31,11 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.distributed import DeviceMesh, ProcessGroup
     from torch.distributed.pipelining import PipelineStage
+    from typing_extensions import Unpack
 
     from ._capture.capture import Capture
     from ._check import Measured as Traced
+    from ._keys import Keys
     from ._measure import Measured
     from ._overhead import Overhead
 
@@ -479,7 +481,7 @@ def plan(
     batch_dims: Mapping[str, int | None] | None = None,
     threads: int | None = None,
     progress: Progress = False,
-    **request: Any,
+    **request: Unpack[Keys],
 ) -> Plan:
     """Chooses cuts, schedule and order together: plan(model, cluster, ...), or of a module plan(module, batch, cluster, ...).
 
@@ -746,7 +748,7 @@ def sweep(
     threads: int | None = None,
     frame: bool | None = None,
     executor: Any = None,
-    **request: Any,
+    **request: Unpack[Keys],
 ) -> Any:
     """Plans every case: each of the devices with each of the microbatches, and of the further lists in `cases`.
 
@@ -873,7 +875,7 @@ class Pricer:
     cuts. limits: [rank] bytes.
     """
 
-    def __init__(self, model: Planable, cluster: Hosts, **request: Any):
+    def __init__(self, model: Planable, cluster: Hosts, **request: Unpack[Keys]):
         """Takes the keywords of plan(). Errors: ConfigError."""
         asked = Asked(model, cluster, request)
         self._keep = asked.keep

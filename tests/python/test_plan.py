@@ -6,6 +6,7 @@ import importlib.util
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,8 @@ import numpy as np
 import pytest
 
 import pfeife
+
+from conftest import REPOSITORY
 
 QUICK = dict(iterations=20, baselines=["1f1b"])
 
@@ -277,6 +280,27 @@ def test_a_sweep_resumes(tmp_path, tiny, capfd):
     assert kept == {file: file.stat().st_mtime_ns for file in tmp_path.rglob("case.json")}
     loaded = pfeife.load_plan(next(tmp_path.glob("devices=2,*microbatches=4*")) / "planned")
     assert loaded.estimated.step == pytest.approx(planned[3]["estimate_ms"], abs=1e-6)
+
+
+def test_editors_and_type_checkers_know_the_keywords():
+    from pfeife import _config
+
+    file = REPOSITORY / "python/pfeife/_keys.py"
+    if "PFEIFE_WRITE_KEYS" in os.environ:
+        file.write_text(_config.keys_module())
+    assert file.read_text() == _config.keys_module()
+    checker = shutil.which("mypy")
+    if checker is None:
+        pytest.skip("no mypy")
+
+    def mistakes(call):
+        program = f'import pfeife\npfeife.{call}\n'
+        asked = [checker, "--no-incremental", "--python-executable", sys.executable, "-c", program]
+        return subprocess.run(asked, capture_output=True, text=True).stdout
+
+    assert "Success" in mistakes('plan("m.pt2", "laptop", devices=2, microbatches=4, families=["1f1b"])')
+    assert 'Unexpected keyword argument "microbatchs"' in mistakes('plan("m.pt2", "laptop", devices=2, microbatchs=4)')
+    assert 'Unexpected keyword argument "device"' in mistakes('sweep("m.pt2", "laptop", device=[2])')
 
 
 def without_times(rows):
