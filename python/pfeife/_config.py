@@ -78,14 +78,17 @@ def model(
     operators: Options | None = None,
     time_unit: str | None = None,
 ) -> Model:
-    """A model's file, or its bytes.
+    """Names a model's file, or takes its bytes.
 
-    source: an archive of torch.export (.pt2), a layer table (.csv), or a published profile; the name of a model that
-        comes with Pfeife, "tiny_gpt"; or the bytes of an archive or a table.
-    format: "pt2", "table", "pipedream" or "piper"; known by itself of names that end in .pt2 or .csv, and of bytes.
-    name: for tables and messages, of bytes.
-    skips: CSV of values that pass over layers, for a layer table. profile: measured times of an archive's operators.
-    operators: costs of operators that are not known. time_unit: what the times of a piper profile count, "1 ms".
+    Args:
+        source: An archive of torch.export (.pt2), a layer table (.csv), or a published profile; the name of a model that
+            comes with Pfeife, "tiny_gpt"; or the bytes of an archive or a table.
+        format: "pt2", "table", "pipedream" or "piper"; not needed for names that end in .pt2 or .csv, and for bytes.
+        name: What tables and messages call bytes.
+        skips: CSV of values that pass over layers, for a layer table.
+        profile: Measured times of an archive's operators.
+        operators: Costs of operators that Pfeife does not know.
+        time_unit: The unit of the times of a piper profile, "1 ms".
     """
     keep = []
     if isinstance(source, (bytes, bytearray, memoryview)):
@@ -124,13 +127,23 @@ def layers(
     skips: Iterable[tuple[str, str, str, int]] = (),
     name: str = "layers",
 ) -> Model:
-    """A model of layers at hand, each [layer] in order of execution; a single value holds for all.
+    """Makes a model of layers at hand.
 
-    Times are ms of one microbatch, on any device: forward, gradients of inputs, gradients of weights, optimizer step,
-    and how long the output takes to the next stage (else the links say it). Bytes: what a cut after the layer sends
-    forward (and as much gradient back), the weights, what is kept from forward to backward, from backward-input to
-    backward-weight, and held besides while a pass runs.
-    skips: (value, from, to, bytes) by names of layers, a value of `from` that `to` reads.
+    Args are sequences [layer] in order of execution; a single value holds for all layers.
+
+    Args:
+        forward_ms: Time of one microbatch's forward, on any device.
+        backward_input_ms, backward_weight_ms: Time of its gradients of inputs, and of weights.
+        names: Of the layers; absent, numbers.
+        output_bytes: What a cut after the layer sends forward, and as much gradient back.
+        parameter_bytes: Weights.
+        saved_bytes: Kept from forward to backward.
+        weight_saved_bytes: Kept from backward-input to backward-weight.
+        temporary_bytes: Held in addition while a pass runs.
+        optimizer_ms: Time of the optimizer step.
+        output_ms: How long the output takes to the next stage; absent, as the links give it.
+        skips: (value, from, to, bytes) by names of layers: a value of `from` that `to` reads.
+        name: Of the model.
     """
     count = len(forward_ms)
     columns: dict[str, Any] = {
@@ -173,7 +186,7 @@ def _csv(head: Iterable[str], rows: Iterable[Iterable[object]]) -> bytes:
 
 
 def cluster_names() -> list[str]:
-    """The clusters that come with Pfeife."""
+    """Returns the names of the clusters that come with Pfeife."""
     return sorted(file.stem for file in CLUSTERS.glob("*.yaml"))
 
 
@@ -183,11 +196,12 @@ def text_of(content: Options) -> bytes:
 
 
 def cluster(source: PathLike | Options | Cluster, *, set: Options | None = None) -> Cluster:
-    """Devices and their links.
+    """Names devices and their links.
 
-    source: the name of a cluster that comes with Pfeife (pfeife.cluster_names()), a file, or what such a file says
-        as a dictionary (configs/clusters/README.md); or a Cluster.
-    set: values that replace those of the file, by the paths of their keys: {"links.nic.bandwidth": "50 GB/s"}.
+    Args:
+        source: The name of a cluster that comes with Pfeife (pfeife.cluster_names()), a file, or what such a file says as a
+            dictionary (configs/clusters/README.md); or a Cluster.
+        set: Values that replace those of the file, by the paths of their keys: {"links.nic.bandwidth": "50 GB/s"}.
     """
     keep = []
     name = ""
@@ -229,10 +243,14 @@ def uniform_cluster(
     latency: str = "10 us",
     **kind: object,
 ) -> Cluster:
-    """Equal devices, each with one full-duplex port to all the others: enough for models whose layers have times.
+    """Makes a cluster of equal devices, each with one full-duplex port to all others: enough for models whose layers have times.
 
-    kind: further keys of the device kind, of which times made from a module or an archive need two at least:
-        peak={"fp32": "20 TFLOP/s"}, by what is computed in (bf16 also for bf16_amp), and memory_bandwidth="2 TB/s".
+    Args:
+        devices: How many.
+        memory: Of each, "80 GiB".
+        bandwidth, latency: Of each port, in each direction.
+        kind: Further keys of the device kind. Times that are made from a module or an archive need at least
+            peak={"fp32": "20 TFLOP/s"}, by what is computed in (bf16 also for bf16_amp), and memory_bandwidth="2 TB/s".
     """
     if isinstance(peak := kind.get("peak"), Mapping):
         kind["peak"] = {key.removesuffix("_amp"): value for key, value in peak.items()}

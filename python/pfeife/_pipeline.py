@@ -69,28 +69,34 @@ class Given(NamedTuple):
 
 
 class Pipeline:
-    """A module that is trained as planned, on the ranks of a group.
+    """Trains a module as planned, on the ranks of a group.
 
-    model: the module that was planned, or what pfeife.capture() made of it. plan: of pfeife.plan(model, ...).
-    device: of this rank; "cuda" is the card that was set, else that of torchrun's local rank. group: of torch.distributed or a
-        mesh of one dimension, a rank a rank of the plan; None = the default group, which is initialized under torchrun.
-    replicas: the group of those ranks that have this rank's place in other pipelines, which train on other batches.
-    shard: in their place a mesh of one dimension, whose ranks each keep a part of the parameters (FSDP2); for families without
-        I and W, and modules without parameters that several ranks hold. The module then has the parts.
-    scaler: of fp16's loss, torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler(process_group=...).
-    compile: True, or arguments of torch.compile, which gets every stage.
-    slice_lengths: tokens of each slice, of plans with slices of the sequence; None = as planned.
-    compare_batches: ranks compare sizes and 1024 numbers of each input before every step, all bytes before the first and then before
-        every so many-th; 0 = before the first alone. All bytes take about 1 ms a MB.
-    seed: of random operators, the same on all ranks. timeout: seconds until an exchange counts as hung; None = torch's.
+    Parameters stay the module's own objects, and those of other ranks stay where they are. Hooks of inner modules do not run.
 
-    precision: None = the plan's: forwards of bf16_amp and fp16_amp run under torch.autocast, products of tf32 on a card in TF32.
-        A torch.autocast around step(), evaluate() and pipe() goes before.
+    Args:
+        model: The module that was planned, or what pfeife.capture() made of it.
+        plan: Of pfeife.plan(model, ...).
+        device: Of this rank; "cuda" is the card that was set, else that of torchrun's local rank.
+        group: Of torch.distributed, or a mesh of one dimension: one rank for each rank of the plan. None: the default group,
+            which is initialized under torchrun.
+        replicas: The group of those ranks that have this rank's place in other pipelines, which train on other batches.
+        shard: In place of `replicas`, a mesh of one dimension whose ranks each keep a part of the parameters (FSDP2). Only for
+            families without I and W, and for modules without parameters that several ranks hold. The module then has the
+            parts.
+        scaler: Scales fp16's loss: torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler(process_group=...).
+        precision: None: the plan's. Forwards of bf16_amp and fp16_amp run under torch.autocast, products of tf32 on a card in
+            TF32. A torch.autocast around step(), evaluate() and pipe() goes before.
+        compile: True, or arguments of torch.compile, which gets every stage.
+        slice_lengths: Tokens of each slice, for plans with slices of the sequence; None: as planned.
+        compare_batches: Ranks compare sizes and 1024 numbers of each input before every step; all bytes before the first and
+            then before every so many-th, 0: before the first alone. All bytes take about 1 ms a MB.
+        seed: Of random operators, the same on all ranks.
+        timeout: Seconds until an exchange counts as hung; None: torch's.
 
-    Parameters stay the module's own objects, and those of
-    other ranks stay where they are; hooks of inner modules do not run.
-    Errors: ConfigError on every rank if this is another module than was planned, or the group has another size; in later calls, if
-        the module is not as it was captured (modes, layers, hooks, numbers that forward reads), or batches of ranks differ.
+    Raises:
+        ConfigError: On every rank, if this is another module than was planned, or the group has another size; in later calls,
+            if the module is not as it was captured (modes, layers, hooks, numbers that forward reads), or the batches of
+            ranks differ.
     """
 
     def __init__(
@@ -320,13 +326,18 @@ class Pipeline:
     # Steps.
 
     def step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """Forward and backward of a batch, whose gradients are added to those that are there.
+        """Computes forward and backward of a batch, and adds its gradients to those that are there.
 
-        Takes what the module's forward takes, the whole batch on every rank. Gives the loss, the same on every rank:
-        the module's on the batch, where means over samples, labels and masks make it; else the mean of the microbatches' losses by
-        their samples, or by the weights that the module names.
-        Errors: RuntimeFault on every rank, with rank and action of the one that failed first; after it, make a new Pipeline.
-            ConfigError of a plan forward only.
+        Args:
+            args, kwargs: What the module's forward takes, the whole batch on every rank.
+
+        Returns:
+            The loss, the same on every rank: the module's on the batch, where means over samples, labels and masks make it; else
+            the mean of the microbatches' losses by their samples, or by the weights that the module names.
+
+        Raises:
+            RuntimeFault: On every rank, with rank and action of the one that failed first. Make a new Pipeline after it.
+            ConfigError: The plan is forward only.
         """
         self._must_train("step()")
         given = self._given(lambda: (self.capture.leaves(*args, **kwargs), set()), trains=True)
@@ -359,17 +370,20 @@ class Pipeline:
 
     @torch.no_grad()
     def evaluate(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """The loss of a batch as model.eval() has it: nothing is dropped, batch norm uses its statistics, buffers stay."""
+        """Returns the loss of a batch as model.eval() has it: nothing is dropped, batch norm uses its statistics, buffers stay."""
         given = self._given(lambda: (self.capture.leaves(*args, **kwargs), set()), trains=False)
         return self._run(self._forward_row, given, False, {})
 
     @torch.no_grad()
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What forward of the whole module returns for a batch as model.eval() has it, on every rank, in the same containers.
+        """Returns what forward of the whole module returns for a batch as model.eval() has it, on every rank, in the same containers.
 
-        Samples are those of the batch, in order; floats without samples are means as the loss is, integers sums. None where
-        `plan.capture.notes` says so, and for values that are neither tensors nor numbers or texts (caches). Labels, and any
-        other tensor, may be absent or None: what depends on them (the loss) is None.
+        Samples are those of the batch, in order. Floats without samples are means as the loss is, integers are sums. A value is
+        None where `plan.capture.notes` says so, and if it is neither a tensor nor a number or text (a cache). Labels, and any other
+        tensor, may be absent or None: what depends on them (the loss) is then None.
+
+        Raises:
+            ConfigError: The graph has no outputs but the loss, or the plan has slices.
         """
         if getattr(self.capture, "outputs", None) is None:
             raise ConfigError("the graph has no outputs but the loss: pfeife.plan(model, batch, ...) of the module keeps them")
@@ -382,13 +396,15 @@ class Pipeline:
             self._executor.returned = None
 
     def check(self, *args: Any, **kwargs: Any) -> Checked:
-        """Loss and gradients of a step beside those of the plain module on the same microbatches, with the same random numbers.
-        Every rank holds the whole module meanwhile. Gradients, buffers and random numbers stay as they were."""
+        """Compares loss and gradients of a step with those of the plain module on the same microbatches and random numbers.
+
+        Every rank holds the whole module meanwhile. Gradients, buffers and random numbers stay as they were.
+        """
         self._must_train("check()")
         return check(self, args, kwargs)
 
     def trace(self, *args: Any, **kwargs: Any) -> Measured:
-        """step(), of a plan forward only evaluate(), with the times of every action on all ranks."""
+        """Runs step(), or evaluate() of a plan forward only, and returns the times of every action on all ranks."""
         return trace(self, args, kwargs)
 
     def _must_train(self, what: str) -> None:
@@ -396,7 +412,7 @@ class Pipeline:
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """While it holds, step() leaves gradients unsummed over ranks that share parameters; the first step behind it sums them."""
+        """While it holds, step() does not sum gradients over ranks that share parameters. The first step behind it sums them."""
         before, self._synced = self._synced, False
         try:
             yield
@@ -539,17 +555,23 @@ class Pipeline:
     # What training needs besides.
 
     def named_parameters(self, prefix: str = "") -> Named:
-        """This rank's, by their names in the module; a tied one by its first name. prefix: of the names, with a dot."""
+        """Returns this rank's parameters by their names in the module, a tied one by its first name.
+
+        Args:
+            prefix: Of the names, with a dot.
+        """
         tensors = {f"{prefix}.{name}" if prefix else name: self.program.tensor(name) for name in self.names}
         return Named({name: tensor for name, tensor in tensors.items() if isinstance(tensor, nn.Parameter)})
 
     def parameters(self) -> list[nn.Parameter]:
-        """This rank's, for an optimizer; an empty one where there is none, as optimizers want one."""
+        """Returns this rank's parameters for an optimizer; an empty one if there is none, since optimizers refuse none."""
         return list(self.named_parameters().values()) or [nn.Parameter(torch.empty(0, device=self.device))]
 
     def state_dict(self) -> dict[str, torch.Tensor]:
-        """This rank's parameters and buffers, by the names of the unsplit module, all of those of tied ones; rank 0 has those,
-        too, that no stage uses. torch.distributed.checkpoint makes one checkpoint of those of all ranks."""
+        """Returns this rank's parameters and buffers by the names of the unsplit module, tied ones by all of theirs.
+
+        Rank 0 also has those that no stage uses. torch.distributed.checkpoint makes one checkpoint of those of all ranks.
+        """
         kept = self.module.state_dict(keep_vars=True) if self.module is not None else self.program.tensors()
         used = {id(self.program.tensor(name)) for name in self.names}
         of_stages = {id(self.program.tensor(n)) for nodes in self.program.nodes for n in self.program.state(nodes)}
@@ -561,7 +583,11 @@ class Pipeline:
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Loads what state_dict() of this rank or of the unsplit module gave. Errors: ConfigError if a name of this rank is missing."""
+        """Loads what state_dict() of this rank or of the unsplit module returned.
+
+        Raises:
+            ConfigError: A name of this rank is missing.
+        """
         own = self.state_dict()
         if missing := [name for name in own if name not in state]:
             raise ConfigError(f"the state lacks {', '.join(missing[:5])}" + (" and more" if len(missing) > 5 else ""))
@@ -570,7 +596,7 @@ class Pipeline:
 
     @torch.no_grad()
     def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> torch.Tensor:
-        """Clips like torch.nn.utils.clip_grad_norm_, by the norm over the parameters of all ranks. Returns that norm."""
+        """Clips like torch.nn.utils.clip_grad_norm_, by the norm over the parameters of all ranks, and returns that norm."""
         again = {id(tie) for tie, holders in self._ties if holders.rank}
         norms = [
             full(torch.linalg.vector_norm(parameter.grad, norm_type))

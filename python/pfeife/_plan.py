@@ -175,7 +175,11 @@ class Plan:
         return Trace(self._contestant.estimated, limits=self._contestant.limits)
 
     def simulate(self) -> Trace:
-        """The step on links that are shared, by the simulator. Errors: RuntimeFault."""
+        """Simulates the step on links that transfers share.
+
+        Raises:
+            RuntimeFault: The simulation failed, or this package was built without SimGrid.
+        """
         core = self._contestant.simulated or self._core.simulate(self._number)
         return Trace(core, limits=self._contestant.limits)
 
@@ -194,9 +198,17 @@ class Plan:
         return cast("list[StageInfo]", self._core.stages(self._number))
 
     def violations(self, schedule: Schedule | None = None) -> str:
-        """What is wrong with its rows, or with those of another schedule, for its stages: the values that they give to one another
-        and the gradients that come back are those of the graph, where Schedule.violations() takes the stages for a chain. "" if
-        nothing is. It needs the plan of an archive or a module."""
+        """Judges the rows of a schedule for the plan's stages. Needs the plan of an archive or a module.
+
+        The values that stages give to one another and the gradients that come back are those of the graph, where
+        Schedule.violations() takes the stages for a chain.
+
+        Args:
+            schedule: Absent, the plan's own.
+
+        Returns:
+            What is wrong with it; "" if nothing is.
+        """
         return self._core.violations(self._number, (schedule or self.schedule).text())
 
     def must_execute(self, where: str, called: str = "") -> None:
@@ -225,31 +237,45 @@ class Plan:
         return record
 
     def table(self, *, verbose: bool = False, width: int | None = None, colour: bool = False) -> str:
-        """What pfeife-exp prints. verbose: also why the plan is the plan, and the memory of each device."""
+        """Returns the table that pfeife-exp prints.
+
+        Args:
+            verbose: Also why the plan was chosen, and the memory of each device.
+            width: Columns of the screen; absent, as pfeife-exp takes them.
+            colour: With escape sequences of terminals.
+        """
         width = width or shutil.get_terminal_size((100, 24)).columns
         return self._core.table(max(width, 60), colour, verbose)
 
     def timeline_svg(self, *, width: int = 1200) -> str:
-        """The predicted step, true to scale, with the memory of each rank. SVG."""
+        """Draws the predicted step, true to scale, with the memory of each rank. Returns SVG."""
         return Trace(self._contestant.predicted, limits=self._contestant.limits).svg(self.title, width=width)
 
     def report(self) -> Page:
-        """The case's page as pfeife-exp writes it, an HTML document that needs nothing else; a notebook shows it."""
+        """Returns the case's page as pfeife-exp writes it: an HTML document that needs nothing else. A notebook shows it."""
         return Page(self._core.report())
 
     def save(self, folder: PathLike) -> None:
         """Writes plan.yaml, schedule.csv, certificate.txt and what torch.distributed.pipelining needs.
 
-        load_plan() takes the folder, pfeife-run folder/plan.yaml: a model that has no file is saved there, too.
+        Args:
+            folder: For load_plan() and for `pfeife-run folder/plan.yaml`. A model that has no file is saved there, too.
         """
         self._core.save(Path(folder), self._number)
 
     def export(self, framework: str, folder: PathLike | None = None) -> Exported:
-        """The plan in the words of a framework: megatron, torchtitan, automodel, deepspeed, torch, chakra.
+        """Writes the plan in the words of a framework.
 
-        What it has no words for is in `lost`. folder: the files are written there. A plan that was made with
-        `plan={"for": "megatron"}` has what Megatron-LM runs alone (configs/reference/frameworks.md).
-        Errors: ConfigError for a model that the framework's files cannot describe.
+        Args:
+            framework: megatron, torchtitan, automodel, deepspeed, torch or chakra. A plan that was made with
+                `plan={"for": "megatron"}` has only what Megatron-LM runs (configs/reference/frameworks.md).
+            folder: The files are written there; absent, nowhere.
+
+        Returns:
+            The files, and in `lost` what the framework has no words for.
+
+        Raises:
+            ConfigError: The framework cannot run the plan, or its files cannot describe the model.
         """
         files, lost = self._core.export(framework, self._number)
         if folder is not None:
@@ -259,11 +285,14 @@ class Plan:
         return Exported(files[0][1].decode("utf-8", "replace"), lost, dict(files))
 
     def compare(self, measured: PathLike | Traced | Sequence[Traced]) -> Compared:
-        """Why a run of the plan took longer than simulated.
+        """Explains why a run of the plan took longer than simulated.
 
-        measured: what pipe.trace(**batch) gives, or several of them, of which the median step counts; or a folder of traces of
-            torch.profiler, a file a rank.
-        Errors: ConfigError, also for a run of another plan.
+        Args:
+            measured: What pipe.trace(**batch) returns, or several of them, of which the median step counts; or a folder of traces
+                of torch.profiler, a file a rank.
+
+        Raises:
+            ConfigError: The traces cannot be read, or are of another plan.
         """
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -297,19 +326,30 @@ class Plan:
         group: ProcessGroup | DeviceMesh | None = None,
         **how: Any,
     ) -> tuple[list[PipelineStage], Any]:
-        """The plan for torch.distributed.pipelining, on this rank: its PipelineStages, and their schedule.
+        """Makes the plan's stages and schedule for torch.distributed.pipelining, on this rank. Cuts may lie anywhere.
 
-        model, device, group, how: as of Pipeline; model absent, the one that was planned. schedule.step(**batch, losses=losses)
-        takes the whole batch on every rank, of the size that was planned, and adds to gradients what Pipeline.step() does; on
-        the rank of the last stage the losses add up to that of the step. Cuts may lie anywhere.
-        Errors: ConfigError with the reason why torch cannot run the plan.
+        Args:
+            model: Absent, the module that was planned.
+            device, group, how: As of Pipeline.
+
+        Returns:
+            This rank's PipelineStages, and their schedule. schedule.step(**batch, losses=losses) takes the whole batch on every
+            rank, of the size that was planned, and adds to gradients what Pipeline.step() does; on the rank of the last stage
+            the losses add up to that of the step.
+
+        Raises:
+            ConfigError: torch cannot run the plan; the message has the reason.
         """
         from ._torch import to_torch
 
         return to_torch(self.capture if model is None else model, self, device, group, how)
 
     def certify(self, threads: int | None = None) -> Judgement:
-        """Has the proof of the bound checked. Errors: ConfigError, also where there is none."""
+        """Has the proof of the bound checked by the judge.
+
+        Raises:
+            ConfigError: There is no proof, or the judge refuses it.
+        """
         with tempfile.TemporaryDirectory() as folder:
             self.save(folder)
             return certify(folder, threads)
@@ -357,17 +397,24 @@ def capture(
     batch_dims: Mapping[str, int | None] | None = None,
     **kwargs: Any,
 ) -> Capture:
-    """A torch.nn.Module's training of one microbatch as a graph: program, archive, parameters. plan() takes it, too.
+    """Captures a torch.nn.Module's training of one microbatch as a graph. plan() takes what this returns.
 
-    args, kwargs: of forward, for the batch of one step, as the data loader gives it; on any device, `meta` included. Nothing is
-        computed, and of the module nothing is changed.
-    loss: called with what forward returns and the batch (kwargs, args, or the only argument); a loss of torch
-        (nn.CrossEntropyLoss(), F.mse_loss) with what forward returns and the argument that it does not have. Absent, forward
-        returns the loss: itself, as its first value, or as `loss` of a dict or an object. Arguments that forward does not have
-        are for the loss alone.
-    microbatches: into how many the batch is split. batch_dims: {"tokens": 1, "positions": None}, the dimension of an
-        input's samples; absent, the first of all inputs that are as long there as most are. None = each microbatch gets it whole.
-    Errors: Unexportable with the line of the model and what to do.
+    Args:
+        module: On any device, `meta` included. It is not computed, and not changed.
+        args, kwargs: Arguments of forward for the batch of one step, as the data loader gives it. Arguments that forward
+            does not have are for the loss alone.
+        loss: A loss of torch (nn.CrossEntropyLoss(), F.mse_loss) is called with what forward returns and the argument that
+            forward does not have; any other function with what forward returns and the batch (kwargs, args, or the only
+            argument). Absent, forward returns the loss: itself, as its first value, or as `loss` of a dict or an object.
+        microbatches: Into how many the batch is split.
+        batch_dims: The dimension of each input's samples, {"tokens": 1, "positions": None}; None: each microbatch gets the
+            whole input. Absent, the first dimension of all inputs that are as long there as most are.
+
+    Returns:
+        The graph's program, its archive and the parameters.
+
+    Raises:
+        Unexportable: The graph cannot be captured; the message has the line of the model and what to do.
     """
     from ._capture.capture import Capture
 
@@ -419,18 +466,27 @@ def measure(
     loss: Loss | None = None,
     batch_dims: Mapping[str, int | None] | None = None,
 ) -> Measured | list[dict[str, Any]]:
-    """Times the blocks of a module as they run here, one by one on one device; gives layers, of which plan() plans any number
-    of ranks. The module is left as it is.
+    """Times the blocks of a module as they run here, one by one on one device. The module is left as it is.
 
-    model, batch, microbatches, loss, batch_dims: as of plan(); or a Capture. device: absent, the GPU where there is one.
-    compile: each block by torch.compile, with these of its options. precision: "bf16_amp", "fp16_amp": under torch.autocast.
-    repetitions: of each block, whose median counts. A plan of the layers says `measured.cuts_of(plan)`, cuts of the module.
-    Measures and keeps, too, what an action of Pipeline takes on this machine, as `measured.overhead`.
-    times: a file of layer times to write, "layers.csv", from which pfeife.mesh() and the key model.times plan any number of devices:
-        each distinct layer of a causal language model of transformers (on any device, `meta` too), on a batch of one microbatch.
-        mesh: {"tp": 8} times one rank's part of each, by the model's plan of tensor parallelism, without collectives. Rows of other
-        meshes and batches that the file has stay. Gives the rows.
-    Errors: Unexportable; ConfigError.
+    Args:
+        model, batch, microbatches, loss, batch_dims: As of plan(); or a Capture.
+        mesh: {"tp": 8} times one rank's part of each distinct layer, by the model's own plan of tensor parallelism, without
+            collectives. Only with `times`.
+        times: A file of layer times to write, "layers.csv", from which pfeife.mesh() and the key model.times plan any number
+            of devices. The model is then a causal language model of transformers (`meta` included), the batch one
+            microbatch. Rows of other meshes and batches that the file has stay.
+        device: Absent, the GPU where there is one.
+        compile: Each block is compiled by torch.compile, with these of its options.
+        precision: "fp32", "tf32", or "bf16_amp" and "fp16_amp" under torch.autocast.
+        repetitions: Of each block; the median counts.
+
+    Returns:
+        Layers, of which plan() plans any number of ranks; `measured.cuts_of(plan)` are cuts of the module,
+        `measured.overhead` is what an action of Pipeline takes on this machine. With `times` the rows that were written.
+
+    Raises:
+        Unexportable: The module cannot be captured.
+        ConfigError: What is asked for cannot be measured.
     """
     import torch
 
@@ -485,24 +541,33 @@ def plan(
 ) -> Plan:
     """Chooses cuts, schedule and order together: plan(model, cluster, ...), or of a module plan(module, batch, cluster, ...).
 
-    model: a file, bytes, pfeife.model(...) or pfeife.layers(...). cluster: a name, a file, pfeife.cluster({...}).
-        A torch.nn.Module, on any device, `meta` included; or what capture() made of one, plan(capture, cluster, ...), whose
-        microbatches are those of the capture unless others are asked for.
-    batch: for a module, that of one step as the data loader gives it (with `parallel`, of one replica): a dict gives the
-        arguments of forward by name, a tuple or list in order, all else is the only one. microbatches=16 splits it.
-    loss, batch_dims: as of capture(). The plan keeps what was captured as `capture`.
-    request: every key of a config by its own name (configs/REFERENCE.md), those of `training`, `plan` and `simulation`
-        also by themselves: devices=4, microbatches=8, precision="tf32", families=["1f1b"], recompute="none",
-        launch_overhead="5 us", parallel={"dp": 2}, plan={"devices": [1, 0]}.
-    threads: absent, all cores. progress: True, or called with the share of the search that is done.
+    A module's plan is one that Pipeline() runs: where Pipeline would refuse the fastest, the next choice is taken, and `notes`
+    says so. The times of a module's plan include what Pipeline's actions take on this machine (Plan.overhead), unless the
+    request has a calibration or the cluster a stage_overhead. Other threads run meanwhile, and may plan, too; equal requests
+    give equal plans. Ctrl-C ends the call at once.
 
-    A module's plan is one that Pipeline() runs: where it would refuse the fastest, the next choice is taken, and `notes` says so.
-    Its times, as those of measure()'s layers, have what Pipeline's actions take on this machine (Plan.overhead), unless the
-    request has a calibration or the cluster a stage_overhead.
+    Args:
+        model: A file, bytes, pfeife.model(...), pfeife.layers(...), what measure() returns; a torch.nn.Module on any device,
+            `meta` included; or what capture() made of one: plan(capture, cluster, ...), whose microbatches are those of the
+            capture unless others are asked for.
+        batch: For a module, the batch of one step as the data loader gives it (with `parallel`, of one replica): a dict has
+            the arguments of forward by name, a tuple or list has them in order, anything else is the only one.
+            microbatches=16 splits it.
+        cluster: A name, a file, pfeife.cluster({...}).
+        loss, batch_dims: As of capture(). The plan keeps what was captured as `capture`.
+        threads: Absent, all cores.
+        progress: True shows it; a function is called with the share of the search that is done.
+        request: Every key of a config by its own name (configs/REFERENCE.md), those of `training`, `plan` and `simulation`
+            also by themselves: devices=4, microbatches=8, precision="tf32", families=["1f1b"], recompute="none",
+            launch_overhead="5 us", parallel={"dp": 2}, plan={"devices": [1, 0]}.
 
-    Other threads run meanwhile, and may plan, too; equal requests give equal plans. Ctrl-C ends the call at once.
-    Errors: ConfigError for what cannot be asked for; Infeasible if nothing fits, with what would help; Unexportable of a
-    module, with its line and what to do.
+    Returns:
+        The best plan that was found.
+
+    Raises:
+        ConfigError: What is asked for cannot be.
+        Infeasible: Nothing fits; the message says what would help.
+        Unexportable: The module cannot be captured; the message has its line and what to do.
     """
     taken = None
     if _is_module(model):
@@ -674,12 +739,28 @@ def _splits(family: str, found: Plan) -> bool:
 
 
 def load_plan(folder: PathLike, threads: int | None = None) -> Plan:
-    """Reads a saved plan, and computes its costs again from the files that it names. Errors: ConfigError."""
+    """Reads a saved plan, and computes its costs again from the files that it names.
+
+    Args:
+        folder: What Plan.save() wrote.
+        threads: Absent, all cores.
+
+    Raises:
+        ConfigError: A file is missing, or is another than the plan was made from.
+    """
     return Plan(_core.load_plan(Path(folder), _threads(threads)))
 
 
 def certify(folder: PathLike, threads: int | None = None) -> Judgement:
-    """What the judge says of a saved plan. Errors: ConfigError, also for what is refused."""
+    """Has the judge check a saved plan and the proof of its bound.
+
+    Args:
+        folder: What Plan.save() wrote.
+        threads: Absent, all cores.
+
+    Raises:
+        ConfigError: A file is missing, or the judge refuses the plan or the proof.
+    """
     return Judgement(*_core.certify(Path(folder), _threads(threads)))
 
 
@@ -809,14 +890,23 @@ def mesh(
     frame: bool | None = None,
     **options: object,
 ) -> Any:
-    """How fast, and how full, the best mesh is on so many devices: a row for each number, the columns of
-    `pfeife-exp fits --csv`.
+    """Finds the fastest mesh for each number of devices, as `pfeife-exp fits` does.
 
-    architecture: a name or a file (configs/architectures), a config.json of Hugging Face, or what such a file says as a
-        dictionary. cluster: a name, a file or a dictionary, of equal hosts: "h100_sxm_hosts".
-    devices: of the mesh, tp x cp x pp x dp; absent, a host's. options: batch, sequence, optimizer, alloc, price, jobs,
-        and times, a file of layer times, as pfeife-exp fits --help says.
-    Gives a pandas.DataFrame, or dictionaries where there is no pandas or frame is False. Errors: ConfigError.
+    Args:
+        architecture: A name or a file (configs/architectures), a config.json of Hugging Face, or what such a file says as a
+            dictionary.
+        cluster: A name, a file or a dictionary, of equal hosts: "h100_sxm_hosts".
+        devices: How many, tp x cp x pp x dp; a list gives a row for each. Absent, those of a host.
+        frame: False gives dictionaries also where there is pandas.
+        options: batch, sequence, optimizer, alloc, price, jobs, and times (a file of layer times), as pfeife-exp fits --help
+            explains them.
+
+    Returns:
+        A row for each number of devices, the columns of `pfeife-exp fits --csv`: a pandas.DataFrame, or dictionaries where
+        there is no pandas.
+
+    Raises:
+        ConfigError: What is asked for cannot be.
     """
     hosts = cluster_of(cluster)
     with tempfile.TemporaryDirectory() as folder:

@@ -52,7 +52,7 @@ class Schedule:
         return len(self.cells)
 
     def text(self) -> str:
-        """CSV, a line a rank: what Schedule() and pfeife-schedule read, and torch as far as it knows the actions."""
+        """Returns CSV, a line a rank: what Schedule() and pfeife-schedule read, and torch as far as it knows the actions."""
         return _csv(_core.parse(_csv(self.cells)))
 
     _text_for_config = text
@@ -63,34 +63,48 @@ class Schedule:
         return slices, [[[Action(*values) for values in cell] for cell in row] for row in rows]
 
     def violations(self, queues: str = "none", blocking: bool = False) -> str:
-        """What is wrong with it, with the grid around the first mistake; "" if nothing is.
+        """Judges the rows, whose stages are taken for a chain. Rows of F alone are a pass forward only (training.mode: forward).
 
-        queues: "none", "edge", "pair" or "rank": order of its transfers. blocking: SEND and RECV hold their rank.
-        Rows of F alone are of a pass forward only (training.mode: forward), here and in all that follows.
+        Args:
+            queues: "none", "edge", "pair" or "rank": the order of its transfers.
+            blocking: SEND and RECV hold their rank.
+
+        Returns:
+            What is wrong, with the grid around the first mistake; "" if nothing is.
         """
         return _core.violations(_csv(self.cells), queues, blocking)
 
     def lower(self, *, for_torch: bool = False, **costs: Times) -> Schedule:
-        """With transfers, reductions and optimizer steps, in the order of these costs (as of time()).
+        """Adds transfers, reductions and optimizer steps, in the order of given costs.
 
-        for_torch: as torch.distributed.pipelining places and reads them. Errors: ConfigError if it cannot run.
+        Args:
+            for_torch: As torch.distributed.pipelining places and reads them.
+            costs: As of time().
+
+        Raises:
+            ConfigError: The schedule cannot run.
         """
         return Schedule(_core.lower(_csv(self.cells), _costs(costs), for_torch))
 
     def time(self, *, queues: str = "none", launch: float = 0.0, **costs: Times) -> Trace:
-        """The step under given costs, estimated; its memory counts microbatches in flight.
+        """Estimates the step under given costs. The trace's memory counts microbatches in flight.
 
-        costs: f, i, w (or b = i + w), optimizer, transfer in ms, one number or one a stage; overlap, a factor.
-        launch: overhead of every action, ms. Errors: ConfigError if it cannot run.
+        Args:
+            queues: As of violations().
+            launch: Overhead of every action, ms.
+            costs: f, i, w (or b = i + w), optimizer, transfer in ms, one number or one a stage; overlap, a factor.
+
+        Raises:
+            ConfigError: The schedule cannot run.
         """
         return Trace(_core.time(_csv(self.cells), _costs(costs), queues, float(launch)), counts=True)
 
     def svg(self, title: str = "", width: int = 1200, **costs: Times) -> str:
-        """The step under given costs as a picture, true to scale. SVG."""
+        """Draws the step under given costs, true to scale. Returns SVG."""
         return self.time(queues="none", launch=0.0, **costs).svg(title, width=width)
 
     def grid(self) -> str:
-        """A grid of unit times: F and I and W take one, B takes two."""
+        """Returns a grid of unit times: F, I and W take one, B takes two."""
         return _core.grid(_csv(self.cells))
 
     def __eq__(self, another: object) -> bool:
@@ -126,11 +140,19 @@ def schedule(
     most_in_flight: int | Sequence[int] = (),
     **costs: Times,
 ) -> Schedule:
-    """The compute-only schedule of a family (pfeife.families()).
+    """Generates the compute-only schedule of a family (pfeife.families()).
 
-    stages_per_rank: V; absent, as few as the family takes. loop_batch, prefetch: of `looped`.
-    costs, most_in_flight: of families whose order is built for costs (zb_greedy): f, i, w, b, transfer in ms; how many
-        stages a rank has in flight at most, each from its F to the end of its W. Errors: ConfigError with the nearest valid values.
+    Args:
+        family: Its name.
+        ranks, microbatches: How many.
+        stages_per_rank: V; absent, as few as the family takes.
+        loop_batch, prefetch: Of `looped`.
+        most_in_flight: Of families whose order is built for costs (zb_greedy): how many stages a rank has in flight at most,
+            each from its F to the end of its W; one number, or one a rank.
+        costs: Of the same families: f, i, w, b, transfer in ms.
+
+    Raises:
+        ConfigError: The family does not have this point; the message has the nearest valid values.
     """
 
     def listed(value: int | Sequence[int]) -> list[int]:
@@ -151,5 +173,5 @@ def schedule(
 
 
 def families() -> dict[str, str]:
-    """Every schedule family, and what it accepts."""
+    """Returns every schedule family, and what it accepts."""
     return dict(_core.families())

@@ -61,16 +61,16 @@ class Trace:
         return self._core.attribution()
 
     def to_pandas(self) -> Any:
-        """The events as a pandas.DataFrame."""
+        """Returns the events as a pandas.DataFrame."""
         import pandas
 
         return pandas.DataFrame(self.events)
 
     def memory_snapshot(self) -> Record:
-        """The memory as torch.cuda.memory._snapshot() has it, a device a rank: pickle it for pytorch.org/memory_viz.
+        """Returns the memory as torch.cuda.memory._snapshot() has it, a device a rank: pickle it for pytorch.org/memory_viz.
 
-        A block is what a rank's memory grew by, with the action that ran then as its frame; it is freed, in parts if need
-        be, by the actions of its stage and microbatch, else by others. Sums over time are exact, blocks no tensors.
+        A block is what a rank's memory grew by, with the action that ran then as its frame; it is freed, in parts if need be, by
+        the actions of its stage and microbatch, else by others. Sums over time are exact; blocks are no tensors.
         """
         compute = self.events[self.events.kind == "compute"]
         return {
@@ -81,7 +81,7 @@ class Trace:
         }
 
     def svg(self, title: str = "", *, width: int = 1200) -> str:
-        """The timeline, true to scale, with the memory of each rank below. SVG."""
+        """Draws the timeline, true to scale, with the memory of each rank below. Returns SVG."""
         return self._core.svg(title, self._limits, width, self._counts)
 
     def _repr_svg_(self) -> str:
