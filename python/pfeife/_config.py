@@ -84,11 +84,14 @@ def model(
         source: An archive of torch.export (.pt2), a layer table (.csv), or a published profile; the name of a model that
             comes with Pfeife, "tiny_gpt"; or the bytes of an archive or a table.
         format: "pt2", "table", "pipedream" or "piper"; not needed for names that end in .pt2 or .csv, and for bytes.
-        name: What tables and messages call bytes.
+        name: Shown for bytes in tables and messages.
         skips: CSV of values that pass over layers, for a layer table.
         profile: Measured times of an archive's operators.
         operators: Costs of operators that Pfeife does not know.
         time_unit: The unit of the times of a piper profile, "1 ms".
+
+    Raises:
+        ConfigError: The source is of no known format. What is wrong in it is said by what plans it.
     """
     keep = []
     if isinstance(source, (bytes, bytearray, memoryview)):
@@ -249,8 +252,8 @@ def uniform_cluster(
         devices: How many.
         memory: Of each, "80 GiB".
         bandwidth, latency: Of each port, in each direction.
-        kind: Further keys of the device kind. Times that are made from a module or an archive need at least
-            peak={"fp32": "20 TFLOP/s"}, by what is computed in (bf16 also for bf16_amp), and memory_bandwidth="2 TB/s".
+        kind: Further keys of the device kind. To estimate the times of a module or an archive at least
+            peak={"fp32": "20 TFLOP/s"}, by compute type (bf16 for bf16_amp), and memory_bandwidth="2 TB/s".
     """
     if isinstance(peak := kind.get("peak"), Mapping):
         kind["peak"] = {key.removesuffix("_amp"): value for key, value in peak.items()}

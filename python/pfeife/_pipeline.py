@@ -79,17 +79,17 @@ class Pipeline:
         device: Of this rank; "cuda" is the card that was set, else that of torchrun's local rank.
         group: Of torch.distributed, or a mesh of one dimension: one rank for each rank of the plan. None: the default group,
             which is initialized under torchrun.
-        replicas: The group of those ranks that have this rank's place in other pipelines, which train on other batches.
+        replicas: The data-parallel group: the ranks at this rank's place in all pipelines, each with its own batch.
         shard: In place of `replicas`, a mesh of one dimension whose ranks each keep a part of the parameters (FSDP2). Only for
-            families without I and W, and for modules without parameters that several ranks hold. The module then has the
-            parts.
+            families without I and W, and for modules without parameters that several ranks hold. The module then holds
+            the shards.
         scaler: Scales fp16's loss: torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler(process_group=...).
         precision: None: the plan's. Forwards of bf16_amp and fp16_amp run under torch.autocast, products of tf32 on a card in
-            TF32. A torch.autocast around step(), evaluate() and pipe() goes before.
+            TF32. A torch.autocast of yours around step(), evaluate() and pipe() wins.
         compile: True, or arguments of torch.compile, which gets every stage.
         slice_lengths: Tokens of each slice, for plans with slices of the sequence; None: as planned.
-        compare_batches: Ranks compare sizes and 1024 numbers of each input before every step; all bytes before the first and
-            then before every so many-th, 0: before the first alone. All bytes take about 1 ms a MB.
+        compare_batches: Ranks compare sizes and 1024 numbers of each input before every step; all bytes before the first
+            and before every N-th step; 0: before the first only. All bytes take about 1 ms a MB.
         seed: Of random operators, the same on all ranks.
         timeout: Seconds until an exchange counts as hung; None: torch's.
 
@@ -332,8 +332,8 @@ class Pipeline:
             args, kwargs: What the module's forward takes, the whole batch on every rank.
 
         Returns:
-            The loss, the same on every rank: the module's on the batch, where means over samples, labels and masks make it; else
-            the mean of the microbatches' losses by their samples, or by the weights that the module names.
+            The loss, equal on every rank: that of the whole batch if it is made of means over samples, labels or masks; else
+            the microbatch losses' mean, weighted by samples or by the weights that the module names.
 
         Raises:
             RuntimeFault: On every rank, with rank and action of the one that failed first. Make a new Pipeline after it.
@@ -378,7 +378,7 @@ class Pipeline:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Returns what forward of the whole module returns for a batch as model.eval() has it, on every rank, in the same containers.
 
-        Samples are those of the batch, in order. Floats without samples are means as the loss is, integers are sums. A value is
+        Samples are those of the batch, in order. Floats without samples are averaged like the loss, integers are summed. A value is
         None where `plan.capture.notes` says so, and if it is neither a tensor nor a number or text (a cache). Labels, and any other
         tensor, may be absent or None: what depends on them (the loss) is then None.
 
@@ -404,7 +404,7 @@ class Pipeline:
         return check(self, args, kwargs)
 
     def trace(self, *args: Any, **kwargs: Any) -> Measured:
-        """Runs step(), or evaluate() of a plan forward only, and returns the times of every action on all ranks."""
+        """Runs step(), for forward-only plans evaluate(), and returns the times of all ranks' actions."""
         return trace(self, args, kwargs)
 
     def _must_train(self, what: str) -> None:
@@ -412,7 +412,7 @@ class Pipeline:
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """While it holds, step() does not sum gradients over ranks that share parameters. The first step behind it sums them."""
+        """While it holds, step() does not sum gradients over ranks that share parameters. The first step after it sums them."""
         before, self._synced = self._synced, False
         try:
             yield
@@ -558,13 +558,13 @@ class Pipeline:
         """Returns this rank's parameters by their names in the module, a tied one by its first name.
 
         Args:
-            prefix: Of the names, with a dot.
+            prefix: Put before each name, with a dot between.
         """
         tensors = {f"{prefix}.{name}" if prefix else name: self.program.tensor(name) for name in self.names}
         return Named({name: tensor for name, tensor in tensors.items() if isinstance(tensor, nn.Parameter)})
 
     def parameters(self) -> list[nn.Parameter]:
-        """Returns this rank's parameters for an optimizer; an empty one if there is none, since optimizers refuse none."""
+        """Returns this rank's parameters for an optimizer; an empty parameter if it has none, which optimizers need."""
         return list(self.named_parameters().values()) or [nn.Parameter(torch.empty(0, device=self.device))]
 
     def state_dict(self) -> dict[str, torch.Tensor]:

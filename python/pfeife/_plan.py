@@ -119,13 +119,13 @@ class Plan:
     """A plan, beside the baselines that it is compared with. In a notebook: table, timeline, memory.
 
     name: "planned", or the baseline's. title: its schedule, "zb_greedy, V=3".
-    step: ms, simulated unless the request leaves that out. bound: ms, no plan of the class `bound_class` ("1f1b", "12 families"),
-        to which this one belongs, has a smaller estimate; None = none is known. gap: how far the step is above it, a share.
-    bound_covers: the same class in full.
+    step: ms, simulated unless the request leaves that out. bound: ms, a lower bound on the estimate of every plan of the class
+        `bound_class` ("1f1b", "12 families"), this plan's; None = unknown. gap: how far the step is above it, a share.
+    bound_covers: `bound_class` written out.
     peaks, limits: [rank] bytes, estimated; what a device has less its reserve.
     cuts: indices of layers, each the last one before a cut. cut_modules: their names. rank_of_stage: [stage].
-    precision: fp32, tf32, bf16_amp or fp16_amp. recompute_except_last: whether the microbatch that a stage runs forward last is
-        recomputed nowhere.
+    precision: fp32, tf32, bf16_amp or fp16_amp. recompute_except_last: whether no stage recomputes the
+        microbatch that it runs forward last.
     capture: of a module, what was captured of it (pfeife.capture); else None. notes: which faster plans of a module were left
         out since no Pipeline could run them, and why. overhead: what Pipeline's actions take on this machine, where the plan
         has it in its times (us, measured); else None.
@@ -185,7 +185,7 @@ class Plan:
 
     @property
     def baselines(self) -> dict[str, Plan]:
-        """The plans that it is compared with, those that cannot be left out."""
+        """The case's baseline plans that are possible, by name."""
         return {
             self._core.contestant(number).name: Plan(self._core, self._keep, number)
             for number in range(1, self._core.count)
@@ -194,14 +194,13 @@ class Plan:
 
     @property
     def stages(self) -> list[StageInfo]:
-        """[stage] What it executes and holds. Errors: ConfigError for a model of layers alone."""
+        """[stage] What it executes and holds. Errors: ConfigError if the model has no graph."""
         return cast("list[StageInfo]", self._core.stages(self._number))
 
     def violations(self, schedule: Schedule | None = None) -> str:
         """Judges the rows of a schedule for the plan's stages. Needs the plan of an archive or a module.
 
-        The values that stages give to one another and the gradients that come back are those of the graph, where
-        Schedule.violations() takes the stages for a chain.
+        Values and gradients pass between stages as in the graph; Schedule.violations() assumes that stages form a chain.
 
         Args:
             schedule: Absent, the plan's own.
@@ -216,14 +215,14 @@ class Plan:
 
         Args:
             where: A name of the table's first column, "Pipeline(shard=)".
-            called: What the message names in its place.
+            called: What the message says in place of `where`.
         """
         if why := self._core.not_executed(self._number, where):
             raise _core.ConfigError(f"{called or where}: {why}")
 
     @property
     def recomputed_blocks(self) -> list[list[str]]:
-        """[block] Names of the nodes that are computed again in backward, of stages that are not as a whole."""
+        """[block] Names of the nodes that backward recomputes, in stages that are recomputed only in part."""
         return self._core.blocks(self._number)
 
     @property
@@ -334,8 +333,8 @@ class Plan:
 
         Returns:
             This rank's PipelineStages, and their schedule. schedule.step(**batch, losses=losses) takes the whole batch on every
-            rank, of the size that was planned, and adds to gradients what Pipeline.step() does; on the rank of the last stage
-            the losses add up to that of the step.
+            rank, of the size that was planned, and adds the gradients that Pipeline.step() adds; on the rank of the last
+            stage `losses` sum to the step's loss.
 
         Raises:
             ConfigError: torch cannot run the plan; the message has the reason.
@@ -408,7 +407,7 @@ def capture(
             argument). Absent, forward returns the loss: itself, as its first value, or as `loss` of a dict or an object.
         microbatches: Into how many the batch is split.
         batch_dims: The dimension of each input's samples, {"tokens": 1, "positions": None}; None: each microbatch gets the
-            whole input. Absent, the first dimension of all inputs that are as long there as most are.
+            whole input. Absent, the first dimension of all inputs whose size there is the most common one.
 
     Returns:
         The graph's program, its archive and the parameters.
@@ -474,19 +473,19 @@ def measure(
             collectives. Only with `times`.
         times: A file of layer times to write, "layers.csv", from which pfeife.mesh() and the key model.times plan any number
             of devices. The model is then a causal language model of transformers (`meta` included), the batch one
-            microbatch. Rows of other meshes and batches that the file has stay.
+            microbatch. The file keeps its rows of other meshes and batches.
         device: Absent, the GPU where there is one.
         compile: Each block is compiled by torch.compile, with these of its options.
         precision: "fp32", "tf32", or "bf16_amp" and "fp16_amp" under torch.autocast.
         repetitions: Of each block; the median counts.
 
     Returns:
-        Layers, of which plan() plans any number of ranks; `measured.cuts_of(plan)` are cuts of the module,
+        Timed layers, which plan() divides among any number of ranks; `measured.cuts_of(plan)` are cuts of the module,
         `measured.overhead` is what an action of Pipeline takes on this machine. With `times` the rows that were written.
 
     Raises:
         Unexportable: The module cannot be captured.
-        ConfigError: What is asked for cannot be measured.
+        ConfigError: The request is invalid.
     """
     import torch
 
@@ -543,8 +542,8 @@ def plan(
 
     A module's plan is one that Pipeline() runs: where Pipeline would refuse the fastest, the next choice is taken, and `notes`
     says so. The times of a module's plan include what Pipeline's actions take on this machine (Plan.overhead), unless the
-    request has a calibration or the cluster a stage_overhead. Other threads run meanwhile, and may plan, too; equal requests
-    give equal plans. Ctrl-C ends the call at once.
+    request has a calibration or the cluster a stage_overhead. It releases the GIL and is thread-safe; equal requests give
+    equal plans. Ctrl-C ends the call at once.
 
     Args:
         model: A file, bytes, pfeife.model(...), pfeife.layers(...), what measure() returns; a torch.nn.Module on any device,
@@ -557,15 +556,15 @@ def plan(
         loss, batch_dims: As of capture(). The plan keeps what was captured as `capture`.
         threads: Absent, all cores.
         progress: True shows it; a function is called with the share of the search that is done.
-        request: Every key of a config by its own name (configs/REFERENCE.md), those of `training`, `plan` and `simulation`
-            also by themselves: devices=4, microbatches=8, precision="tf32", families=["1f1b"], recompute="none",
+        request: Keys of a config (configs/REFERENCE.md); those inside of `training`, `plan` and `simulation` also by
+            themselves: devices=4, microbatches=8, precision="tf32", families=["1f1b"], recompute="none",
             launch_overhead="5 us", parallel={"dp": 2}, plan={"devices": [1, 0]}.
 
     Returns:
         The best plan that was found.
 
     Raises:
-        ConfigError: What is asked for cannot be.
+        ConfigError: The request is invalid.
         Infeasible: Nothing fits; the message says what would help.
         Unexportable: The module cannot be captured; the message has its line and what to do.
     """
@@ -831,7 +830,7 @@ def sweep(
     executor: Any = None,
     **request: Unpack[Keys],
 ) -> Any:
-    """Plans every case: each of the devices with each of the microbatches, and of the further lists in `cases`.
+    """Plans every combination of `devices`, `microbatches` and the further lists in `cases`.
 
     devices=[2, 4, 8], microbatches=[8, 16], cases={"training.precision": ["tf32", "bf16_amp"]}; other keywords as of
     plan(). Cases that nothing fits have a row, with feasible False.
@@ -845,7 +844,7 @@ def sweep(
 
     Returns:
         A row a case and plan, the columns of results.csv: a pandas.DataFrame, or dictionaries where there is no pandas
-        or frame is False. The same whoever plans the cases, but for search_s.
+        or frame is False. Only search_s depends on the executor.
 
     Raises:
         ConfigError: a mistake in what is asked; with an executor after the other cases are done.
@@ -906,7 +905,7 @@ def mesh(
         there is no pandas.
 
     Raises:
-        ConfigError: What is asked for cannot be.
+        ConfigError: The request is invalid.
     """
     hosts = cluster_of(cluster)
     with tempfile.TemporaryDirectory() as folder:
@@ -975,9 +974,18 @@ class Pricer:
         self.limits = np.array(self._core.limits, dtype=np.int64)
 
     def price(self, choices: Iterable[Options], *, threads: int | None = None) -> list[Price]:
-        """[choice] of {"family": "1f1b", "cuts": [12, 25, 38]}, with stages_per_rank, loop_batch, prefetch, recompute.
+        """Prices choices.
 
-        cuts: as Plan.cuts, one less than stages. Errors: ConfigError of the first choice that cannot be.
+        Args:
+            choices: Each {"family": "1f1b", "cuts": [12, 25, 38]}, with stages_per_rank, loop_batch, prefetch, recompute.
+                cuts as Plan.cuts, one less than stages.
+            threads: Absent, all cores.
+
+        Returns:
+            [choice] Its step and memory.
+
+        Raises:
+            ConfigError: The first choice that is invalid.
         """
         prices = self._core.price([dict(choice) for choice in choices], _threads(threads))
         return [

@@ -38,8 +38,8 @@ class Schedule:
     """The rows of a schedule: row r is what rank r does, in that order.
 
     cells: [rank][position] "0F0", "1B2", "(4F4;3B0)OVERLAP_F_B", "" for nothing: stage, action, microbatch. A plain
-        list, to be edited; every method reads it again. F forward, B backward, I and W its gradients of inputs and of
-        weights.
+        list, to be edited; every method reads it again. F: forward. B: backward, or its parts I (gradients of inputs)
+        and W (of weights).
     """
 
     def __init__(self, cells: str | Sequence[Sequence[str]]):
@@ -49,10 +49,11 @@ class Schedule:
 
     @property
     def ranks(self) -> int:
+        """How many rows there are."""
         return len(self.cells)
 
     def text(self) -> str:
-        """Returns CSV, a line a rank: what Schedule() and pfeife-schedule read, and torch as far as it knows the actions."""
+        """Returns CSV, a line a rank: what Schedule() and pfeife-schedule read, and torch if it knows the actions."""
         return _csv(_core.parse(_csv(self.cells)))
 
     _text_for_config = text
@@ -66,7 +67,8 @@ class Schedule:
         """Judges the rows, whose stages are taken for a chain. Rows of F alone are a pass forward only (training.mode: forward).
 
         Args:
-            queues: "none", "edge", "pair" or "rank": the order of its transfers.
+            queues: Transfers go first in, first out per ordered pair of ranks ("edge"), per pair in both directions ("pair"),
+                or per rank ("rank"); "none": each starts when its value is ready.
             blocking: SEND and RECV hold their rank.
 
         Returns:
@@ -75,7 +77,7 @@ class Schedule:
         return _core.violations(_csv(self.cells), queues, blocking)
 
     def lower(self, *, for_torch: bool = False, **costs: Times) -> Schedule:
-        """Adds transfers, reductions and optimizer steps, in the order of given costs.
+        """Adds transfers, reductions and optimizer steps, placed by the times that given costs yield.
 
         Args:
             for_torch: As torch.distributed.pipelining places and reads them.
@@ -92,7 +94,7 @@ class Schedule:
         Args:
             queues: As of violations().
             launch: Overhead of every action, ms.
-            costs: f, i, w (or b = i + w), optimizer, transfer in ms, one number or one a stage; overlap, a factor.
+            costs: f, i, w (or b = i + w), optimizer, transfer in ms, one number or one a stage; overlap, the factor of actions side by side.
 
         Raises:
             ConfigError: The schedule cannot run.
@@ -146,7 +148,7 @@ def schedule(
         family: Its name.
         ranks, microbatches: How many.
         stages_per_rank: V; absent, as few as the family takes.
-        loop_batch, prefetch: Of `looped`.
+        loop_batch, prefetch: Of `looped`: microbatches in a loop; forwards that a rank runs early.
         most_in_flight: Of families whose order is built for costs (zb_greedy): how many stages a rank has in flight at most,
             each from its F to the end of its W; one number, or one a rank.
         costs: Of the same families: f, i, w, b, transfer in ms.

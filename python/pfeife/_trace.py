@@ -23,9 +23,9 @@ class Trace:
     step: ms. bubble: share of ranks x step that no F, B, I or W fills. source: "estimated" or "simulated".
     events: numpy record array, an event a task: kind ("compute", "transfer", "reduction", "optimizer", "copy"), action ("2F0"),
         rank, peer (receiver of a transfer, else the rank), stage, microbatch (-1 = none), and in integer nanoseconds
-        posted (all that it needs was there, except its turn), start, end, launch (leading part that is overhead).
+        posted (its inputs were ready; it waits for its turn), start, end, launch (leading part that is overhead).
     memory: [rank] record arrays of time (ns) and bytes; of a schedule without a model, microbatches in flight.
-    attribution: [rank] of ns by cause, which add up to the step.
+    attribution: [rank] {cause: ns}, which sum to the step.
     """
 
     def __init__(self, core: _core.Trace, *, counts: bool = False, limits: Sequence[int] = ()):
@@ -69,8 +69,8 @@ class Trace:
     def memory_snapshot(self) -> Record:
         """Returns the memory as torch.cuda.memory._snapshot() has it, a device a rank: pickle it for pytorch.org/memory_viz.
 
-        A block is what a rank's memory grew by, with the action that ran then as its frame; it is freed, in parts if need be, by
-        the actions of its stage and microbatch, else by others. Sums over time are exact; blocks are no tensors.
+        A block is what a rank's memory grew by, with the action that ran then as its frame; later actions
+        of its stage and microbatch free it, maybe in parts, else others do. Sums over time are exact; blocks are no tensors.
         """
         compute = self.events[self.events.kind == "compute"]
         return {
