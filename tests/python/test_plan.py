@@ -315,7 +315,7 @@ def executors():
     with contextlib.suppress(ImportError):
         from distributed import Client, LocalCluster
 
-        workers = LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+        workers = LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None)
         yield Client(workers).get_executor()
         workers.close()
 
