@@ -2,7 +2,7 @@
 // output layer of each microbatch, which they divide as tensor parallel ranks do. S and T stand
 // side by side in every row, so that nothing runs beside their collectives.
 //
-// As all ranks are at an S at the same time, only two neighbours can be half a round apart: rank r
+// All ranks are at an S at the same time, so only two neighbours can be half a round apart: rank r
 // does F before B in a round if D - r is even, B before F if it is odd. A microbatch then needs D /
 // 2 rounds on its way forward and D on its way back, so 3 D / 2 are in flight:
 //  1. rank r: F of 3 D / 2 - r microbatches (rounded down);

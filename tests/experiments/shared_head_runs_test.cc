@@ -17,14 +17,14 @@
 namespace pfeife::shared_head {
 namespace {
 
-std::vector<MeasuredRun> published() {
+std::vector<PublishedStages> published() {
   return read_runs(PFEIFE_SOURCE_DIR
                    "/experiments/studies/shared_head/data/vocabulary_parallelism.csv");
 }
 
 TEST(SharedHeadRuns, StepsFromTheTimesOfTheirStagesAreWithinTwoPercent) {
   std::map<std::string, std::size_t> rows;
-  for (const MeasuredRun& run : published()) {
+  for (const PublishedStages& run : published()) {
     const double error = 100 * (pfeife::milliseconds(replay(run).step) / run.step_ms - 1);
     EXPECT_LT(std::abs(error), 2) << run.name;
     ++rows[run.method];
@@ -39,13 +39,13 @@ TEST(SharedHeadRuns, StepsFromTheTimesOfTheirStagesAreWithinTwoPercent) {
 // Which method is faster than which is as measured, for every sequence and number of words. Two
 // that are measured within 2 % of each other may change places.
 TEST(SharedHeadRuns, MethodsAreRankedAsMeasured) {
-  std::map<std::pair<std::size_t, std::size_t>, std::vector<const MeasuredRun*>> groups;
-  const std::vector<MeasuredRun> runs = published();
-  for (const MeasuredRun& run : runs) groups[{run.sequence, run.vocabulary}].push_back(&run);
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<const PublishedStages*>> groups;
+  const std::vector<PublishedStages> runs = published();
+  for (const PublishedStages& run : runs) groups[{run.sequence, run.vocabulary}].push_back(&run);
   EXPECT_EQ(groups.size(), 8u);
   for (const auto& [key, group] : groups)
-    for (const MeasuredRun* a : group)
-      for (const MeasuredRun* b : group)
+    for (const PublishedStages* a : group)
+      for (const PublishedStages* b : group)
         if (a->step_ms < 0.98 * b->step_ms) {
           EXPECT_LT(replay(*a).step, replay(*b).step) << a->name << " " << b->name;
         }
@@ -55,7 +55,7 @@ TEST(SharedHeadRuns, TheSimulatorTakesAsLong) {
   if (!simulator_available()) GTEST_SKIP() << "built without SimGrid";
   const Cluster cluster =
       load_cluster(PFEIFE_SOURCE_DIR "/configs/clusters/a100_sxm4_80gb_x8.yaml");
-  for (const MeasuredRun& run : published()) {
+  for (const PublishedStages& run : published()) {
     if (run.sequence != 2048 || run.vocabulary != 256000) continue;
     const Replay replayed = replay(run);
     const DependencyGraph graph =
@@ -76,7 +76,7 @@ TEST(SharedHeadRuns, PeaksFromShapesAreAFewPercentBelowWhatWasReserved) {
   const CsvTable peaks = CsvTable::parse(
       read_text_file(PFEIFE_SOURCE_DIR "/experiments/studies/shared_head/data/peak_memory.csv"));
   std::size_t compared = 0;
-  for (const MeasuredRun& run : published())
+  for (const PublishedStages& run : published())
     for (std::size_t r = 0; r < peaks.rows(); ++r) {
       const auto cell = [&](const std::string& column) { return peaks.at(r, column).text; };
       if (cell("method") != run.method || run.method == "redistributed" ||
@@ -97,7 +97,7 @@ TEST(SharedHeadRuns, PeaksFromShapesAreAFewPercentBelowWhatWasReserved) {
 
 /// The layers of a baseline run by the measured times of its stages, four layers each: what the
 /// first stage takes longer is the embedding's, what the last does is the output layer's.
-Layers layers_of(const MeasuredRun& run) {
+Layers layers_of(const PublishedStages& run) {
   const auto mean = [&](const std::vector<double>& times) {
     return std::accumulate(times.begin() + 1, times.end() - 1, 0.0) /
            static_cast<double>(times.size() - 2) / 4;
@@ -126,7 +126,7 @@ Layers layers_of(const MeasuredRun& run) {
 }
 
 /// Where a run cut the layers, by how long its stages took.
-std::vector<std::int32_t> cuts_of(const MeasuredRun& run) {
+std::vector<std::int32_t> cuts_of(const PublishedStages& run) {
   const double layer = run.forward[1] / 4;
   std::vector<std::int32_t> cuts;
   std::int32_t before = 0;
@@ -140,11 +140,11 @@ std::vector<std::int32_t> cuts_of(const MeasuredRun& run) {
 
 // Given the layers' measured times, for all eight pairs of baseline and redistributed runs.
 TEST(SharedHeadRuns, OwnCutsAreNeverSlowerThanThePublishedOnes) {
-  const std::vector<MeasuredRun> runs = published();
+  const std::vector<PublishedStages> runs = published();
   std::size_t compared = 0;
-  for (const MeasuredRun& baseline : runs) {
+  for (const PublishedStages& baseline : runs) {
     if (baseline.method != "baseline") continue;
-    const auto redistributed = std::ranges::find_if(runs, [&](const MeasuredRun& run) {
+    const auto redistributed = std::ranges::find_if(runs, [&](const PublishedStages& run) {
       return run.method == "redistributed" && run.sequence == baseline.sequence &&
              run.vocabulary == baseline.vocabulary;
     });

@@ -76,23 +76,23 @@ TEST(SharedHeadOfAMesh, TheOuterStagesAreAsTheOthersAndAShareTakesAnEighth) {
 }
 
 TEST(SharedHeadOfAMesh, WithOneBarrierSHasTheGradientOfTheInputToo) {
-  const StageCosts one = price_mesh(gpt("vocab_2"), a100()).plan.costs;
-  const StageCosts two = price_mesh(gpt("vocab_1"), a100()).plan.costs;
+  const StageCosts vocab_2 = price_mesh(gpt("vocab_2"), a100()).plan.costs;
+  const StageCosts vocab_1 = price_mesh(gpt("vocab_1"), a100()).plan.costs;
   const StageCosts stops = price_mesh(gpt("interlaced"), a100()).plan.costs;
   const auto s = [](const StageCosts& costs) { return costs.stages[2].head_share; };
   const auto t = [](const StageCosts& costs) { return costs.stages[2].head_rest; };
-  EXPECT_EQ(s(one) + t(one), s(two) + t(two));
+  EXPECT_EQ(s(vocab_2) + t(vocab_2), s(vocab_1) + t(vocab_1));
   // Two of three products, and one.
   const auto share = [&](const StageCosts& costs) {
     return static_cast<double>(s(costs).count()) /
            static_cast<double>((s(costs) + t(costs)).count());
   };
-  EXPECT_NEAR(share(one), 2.0 / 3, 0.1);
-  EXPECT_NEAR(share(two), 1.0 / 3, 0.1);
+  EXPECT_NEAR(share(vocab_2), 2.0 / 3, 0.1);
+  EXPECT_NEAR(share(vocab_1), 1.0 / 3, 0.1);
   // The collectives are the same; where ranks stop, that of the gradient is within T.
-  EXPECT_EQ(one.head->after_share, two.head->after_share + two.head->after_rest);
-  EXPECT_EQ(one.head->broadcast, two.head->broadcast);
-  EXPECT_EQ(t(stops), t(two) + two.head->after_rest);
+  EXPECT_EQ(vocab_2.head->after_share, vocab_1.head->after_share + vocab_1.head->after_rest);
+  EXPECT_EQ(vocab_2.head->broadcast, vocab_1.head->broadcast);
+  EXPECT_EQ(t(stops), t(vocab_1) + vocab_1.head->after_rest);
   EXPECT_EQ(stops.head->after_rest, Nanoseconds{0});
 }
 

@@ -23,9 +23,9 @@ inline std::optional<std::int64_t> plain_loop(const Schedule& schedule, const St
   const auto joined = [&](Op op, MicrobatchId m, Nanoseconds time) -> std::optional<std::int64_t> {
     std::int64_t latest = 0;
     for (std::size_t s = 0; s < ranks; ++s) {
-      const auto one = ended(op, s, m);
-      if (!one) return std::nullopt;
-      latest = std::max(latest, *one);
+      const auto done = ended(op, s, m);
+      if (!done) return std::nullopt;
+      latest = std::max(latest, *done);
     }
     return latest + time.count();
   };

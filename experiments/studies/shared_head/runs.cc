@@ -24,13 +24,13 @@ Nanoseconds from_us(double us) { return nanoseconds_from_ms(us / 1e3); }
 
 }  // namespace
 
-std::string MeasuredRun::family() const {
+std::string PublishedStages::family() const {
   return method == "baseline" || method == "redistributed" ? "1f1b" : method;
 }
 
-std::vector<MeasuredRun> read_runs(const std::filesystem::path& file) {
+std::vector<PublishedStages> read_runs(const std::filesystem::path& file) {
   const CsvTable table = CsvTable::parse(read_text_file(file));
-  std::vector<MeasuredRun> runs;
+  std::vector<PublishedStages> runs;
   for (std::size_t r = 0; r < table.rows(); ++r) {
     const auto number = [&](const std::string& column) {
       return number_of(table.at(r, column), column);
@@ -56,7 +56,7 @@ std::vector<MeasuredRun> read_runs(const std::filesystem::path& file) {
   return runs;
 }
 
-StageCosts measured_costs(const MeasuredRun& run) {
+StageCosts measured_costs(const PublishedStages& run) {
   const Nanoseconds nothing{0};
   StageCosts costs =
       uniform_costs(run.ranks(), nothing, nothing, nothing, from_us(run.message_and_answer / 2));
@@ -74,7 +74,7 @@ StageCosts measured_costs(const MeasuredRun& run) {
   return costs;
 }
 
-Replay replay(const MeasuredRun& run) {
+Replay replay(const PublishedStages& run) {
   const ScheduleSpec spec{
       .family = run.family(), .ranks = run.ranks(), .microbatches = run.microbatches};
   Replay replay{.lowered = {}, .placement = placement_for(spec), .costs = measured_costs(run)};

@@ -12,7 +12,7 @@
 namespace pfeife::shared_head {
 
 /// A run. Times by stage, in us.
-struct MeasuredRun {
+struct PublishedStages {
   std::string name;    ///< of the published file's row
   std::string method;  ///< baseline, redistributed, vocab_1, vocab_2 or interlaced
   std::size_t sequence = 0, vocabulary = 0, microbatches = 0, layers_of_last_stage = 0;
@@ -28,13 +28,13 @@ struct MeasuredRun {
 };
 
 /// Errors: ConfigError with the cell.
-std::vector<MeasuredRun> read_runs(const std::filesystem::path& file);
+std::vector<PublishedStages> read_runs(const std::filesystem::path& file);
 
 /// The measured times as costs. S and T divide the output layer's time as they divide its three
 /// products of equal size: S has one of them with two barriers, two with one barrier. The shares of
 /// the input embedding, whose place in a row the times do not depend on, are part of T. Collectives
 /// take no time: they were not measured by themselves, those of interlaced runs are in S and T.
-StageCosts measured_costs(const MeasuredRun& run);
+StageCosts measured_costs(const PublishedStages& run);
 
 /// The schedule of the run under its measured times, and how long it takes without contention.
 struct Replay {
@@ -43,6 +43,6 @@ struct Replay {
   StageCosts costs;
   Nanoseconds step{0};  ///< estimated
 };
-Replay replay(const MeasuredRun& run);
+Replay replay(const PublishedStages& run);
 
 }  // namespace pfeife::shared_head

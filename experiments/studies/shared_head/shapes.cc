@@ -2,7 +2,7 @@
 
 namespace pfeife::shared_head {
 
-MeshRun mesh_run(const MeasuredRun& measured) {
+MeshRun mesh_run(const PublishedStages& measured) {
   MeshRun run;
   Architecture& gpt = run.architecture;
   gpt.name = "gpt";
@@ -20,7 +20,7 @@ MeshRun mesh_run(const MeasuredRun& measured) {
   return run;
 }
 
-MeshPrice from_shapes(const MeasuredRun& run, const Network& network) {
+MeshPrice from_shapes(const PublishedStages& run, const Network& network) {
   return price_mesh(mesh_run(run), network);
 }
 

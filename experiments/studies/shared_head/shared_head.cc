@@ -21,16 +21,17 @@ constexpr std::array<const char*, 5> kMethods{"baseline", "redistributed", "voca
                                               "interlaced"};
 
 /// The runs of each sequence and vocabulary.
-using Groups = std::map<std::pair<std::size_t, std::size_t>, std::vector<const MeasuredRun*>>;
-Groups groups_of(const std::vector<MeasuredRun>& runs) {
+using Groups = std::map<std::pair<std::size_t, std::size_t>, std::vector<const PublishedStages*>>;
+Groups groups_of(const std::vector<PublishedStages>& runs) {
   Groups groups;
-  for (const MeasuredRun& run : runs) groups[{run.sequence, run.vocabulary}].push_back(&run);
+  for (const PublishedStages& run : runs) groups[{run.sequence, run.vocabulary}].push_back(&run);
   return groups;
 }
 
 /// A line for each sequence and vocabulary, a cell for each method: measured step, and the error of
 /// the predicted one.
-void print_errors(const Groups& groups, const std::map<const MeasuredRun*, double>& predicted_ms) {
+void print_errors(const Groups& groups,
+                  const std::map<const PublishedStages*, double>& predicted_ms) {
   std::map<std::string, std::pair<double, double>> errors;  // [method] sum, largest
   std::printf("| sequence | words |");
   for (const char* method : kMethods) std::printf(" %s |", method);
@@ -38,7 +39,7 @@ void print_errors(const Groups& groups, const std::map<const MeasuredRun*, doubl
   for (const auto& [key, group] : groups) {
     std::printf("| %zu | %zu |", key.first, key.second);
     for (const char* method : kMethods)
-      for (const MeasuredRun* run : group) {
+      for (const PublishedStages* run : group) {
         if (run->method != method) continue;
         const double error = 100 * (predicted_ms.at(run) / run->step_ms - 1);
         std::printf(" %.0f, %+.2f %% |", run->step_ms, error);
@@ -55,27 +56,29 @@ void print_errors(const Groups& groups, const std::map<const MeasuredRun*, doubl
 }
 
 /// The methods from the fastest on, by number as kMethods has them, of steps `ms`.
-std::string order(const std::vector<const MeasuredRun*>& group,
-                  const std::function<double(const MeasuredRun*)>& ms) {
-  std::vector<const MeasuredRun*> sorted = group;
+std::string order(const std::vector<const PublishedStages*>& group,
+                  const std::function<double(const PublishedStages*)>& ms) {
+  std::vector<const PublishedStages*> sorted = group;
   std::ranges::stable_sort(sorted, {}, ms);
   std::string text;
-  for (const MeasuredRun* run : sorted) text += (text.empty() ? "" : ", ") + run->method;
+  for (const PublishedStages* run : sorted) text += (text.empty() ? "" : ", ") + run->method;
   return text;
 }
 
-void print_orders(const Groups& groups, const std::map<const MeasuredRun*, double>& predicted_ms) {
+void print_orders(const Groups& groups,
+                  const std::map<const PublishedStages*, double>& predicted_ms) {
   std::printf("| sequence | words | measured, fastest first | from shapes |\n|---|---|---|---|\n");
   for (const auto& [key, group] : groups)
-    std::printf("| %zu | %zu | %s | %s |\n", key.first, key.second,
-                order(group, [](const MeasuredRun* run) { return run->step_ms; }).c_str(),
-                order(group, [&](const MeasuredRun* run) { return predicted_ms.at(run); }).c_str());
+    std::printf(
+        "| %zu | %zu | %s | %s |\n", key.first, key.second,
+        order(group, [](const PublishedStages* run) { return run->step_ms; }).c_str(),
+        order(group, [&](const PublishedStages* run) { return predicted_ms.at(run); }).c_str());
 }
 
 /// The fullest rank in GiB: measured (reserved, of another run of the same settings), and
 /// estimated.
 void print_memory(const Groups& groups, const CsvTable& measured,
-                  const std::map<const MeasuredRun*, Bytes>& peaks) {
+                  const std::map<const PublishedStages*, Bytes>& peaks) {
   std::map<std::tuple<std::size_t, std::size_t, std::string>, double> reserved;
   for (std::size_t r = 0; r < measured.rows(); ++r) {
     const auto number = [&](const std::string& column) {
@@ -91,7 +94,7 @@ void print_memory(const Groups& groups, const CsvTable& measured,
   for (const auto& [key, group] : groups) {
     std::printf("| %zu | %zu |", key.first, key.second);
     for (const char* method : kMethods)
-      for (const MeasuredRun* run : group)
+      for (const PublishedStages* run : group)
         if (run->method == method)
           std::printf(" %.1f, %.1f |", reserved.at({key.first, key.second, method}),
                       static_cast<double>(peaks.at(run).value) / static_cast<double>(kGiB.value));
@@ -108,12 +111,12 @@ int main(int count, char** arguments) {
   return run_main("study_shared_head", [&] {
     if (count != 2) throw ConfigError({}, "the folder of the sources is expected");
     const std::filesystem::path source = arguments[1];
-    const std::vector<MeasuredRun> runs =
+    const std::vector<PublishedStages> runs =
         read_runs(source / "experiments/studies/shared_head/data/vocabulary_parallelism.csv");
     const Network network = read_network(source / "configs/clusters/a100_sxm4_80gb_hosts.yaml");
-    std::map<const MeasuredRun*, double> replayed, shaped;
-    std::map<const MeasuredRun*, Bytes> peaks;
-    for (const MeasuredRun& run : runs) {
+    std::map<const PublishedStages*, double> replayed, shaped;
+    std::map<const PublishedStages*, Bytes> peaks;
+    for (const PublishedStages& run : runs) {
       replayed[&run] = milliseconds(replay(run).step);
       const MeshPrice price = from_shapes(run, network);
       shaped[&run] = milliseconds(price.plan.estimate);

@@ -51,20 +51,6 @@ std::optional<Priced> fitting_with_uses(const Problem& problem, Choice choice) {
   return uses ? fitting(problem, *uses) : std::nullopt;
 }
 
-Infeasible lack_of(const Problem& problem, const Choice& choice) {
-  const Priced plan = price(problem, choice);
-  const std::vector<Bytes> needed = must_fit(problem, plan);
-  std::size_t worst = 0;
-  for (std::size_t r = 0; r < needed.size(); ++r)
-    if (needed[r] - problem.memory_limit[r] > needed[worst] - problem.memory_limit[worst])
-      worst = r;
-  return {.rank = RankId{worst},
-          .needed = needed[worst],
-          .available = problem.memory_limit[worst],
-          .spec = plan.spec,
-          .partition = plan.partition};
-}
-
 /// Plans for equal microbatches of the mean cost; where none of these fits, without a limit.
 Answer plans_of_equal_ones(const Problem& problem, const SearchOptions& options,
                            const SearchFunction& search) {
@@ -183,7 +169,7 @@ Answer search_unequal_microbatches(const Problem& problem, const SearchOptions& 
       plans.push_back(*std::move(priced[i]));
       continue;
     }
-    const Infeasible lack = lack_of(problem, choices[i]);
+    const Infeasible lack = lack_of(problem, price(problem, choices[i]));
     note_closest(lack, closest);
     rejected.push_back({choices[i].spec, lacks(lack)});
   }
