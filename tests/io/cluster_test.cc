@@ -337,6 +337,7 @@ TEST(ClusterErrors, DomainsAreWholeOnesOfTheLevelInsideAndHaveARate) {
   EXPECT_MESSAGE(error("{devices: 72}, {devices: 100, bandwidth: 1 GB/s, latency: 1 us}"));
   EXPECT_MESSAGE(error("{devices: 72}, {devices: 144}"));
   EXPECT_MESSAGE(error("{devices: 72, bandwidth: 1 GB/s}"));
+  EXPECT_MESSAGE(error("{devices: 72, latency: 1 us}"));
   EXPECT_MESSAGE(
       error("{devices: 8, bandwidth: 1 GB/s, latency: 1 us}, "
             "{devices: 16, bandwidth: 2 GB/s, latency: 1 us}"));

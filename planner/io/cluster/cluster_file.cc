@@ -125,6 +125,7 @@ NetworkLevel read_domain(const YamlNode& node, const ClusterFile& file) {
         "only the first domain is joined as the devices of a host are; add `bandwidth` and "
         "`latency`");
   if (own && !node.find("latency")) node.fail("a domain with a bandwidth needs its `latency`");
+  if (!own && node.find("latency")) node.fail("a domain with a latency needs its `bandwidth`");
   if (own && !first && file.domains.back().bandwidth.value > 0 &&
       level.bandwidth > file.domains.back().bandwidth)
     node.at("bandwidth")

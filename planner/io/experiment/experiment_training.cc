@@ -112,9 +112,9 @@ const FieldList<SlowRank>& slow_rank_fields() {
 const FieldList<WhatIf>& what_if_fields() {
   static const FieldList<WhatIf> fields{
       field("slow", &WhatIf::slow, map_of(slow_rank_fields()),
-            "`{rank: 3, factor: 1.1}`: report and `--verbose` say what the step takes if this rank "
-            "computes so much slower than the plan takes it to, the same of every other rank, and "
-            "how much slower each may be at no cost")
+            "`{rank: 3, factor: 1.1}`: report and `--verbose` give the step if this rank computes "
+            "slower by the factor, the same of every other rank, and how much slower each may be "
+            "before the step is 0.1 % longer")
           .by_default("none")};
   return fields;
 }
