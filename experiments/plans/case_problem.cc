@@ -176,7 +176,7 @@ Problem reference_problem(Problem problem) {
   problem.memory_rule = MemoryRule::Reference;
   for (std::size_t r = 0; r < problem.memory_limit.size(); ++r)
     problem.memory_limit[r] =
-        Bytes{problem.cluster.kind(problem.device_of_rank[r]).memory.value / 20 * 17};
+        Bytes{problem.cluster->kind(problem.device_of_rank[r]).memory.value / 20 * 17};
   return problem;
 }
 

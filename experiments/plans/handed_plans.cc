@@ -37,7 +37,7 @@ std::vector<std::pair<std::string, Priced>> handed_plans(const CaseInputs& input
   for (const auto& [name, file] : inputs.handed) {
     if (!std::filesystem::exists(file)) continue;  // nothing fits there
     const Plan plan = read_plan(file);
-    if (plan.model_digest != problem.layers.digest || plan.linear_order != problem.layers.order ||
+    if (plan.model_digest != problem.layers->digest || plan.linear_order != problem.layers->order ||
         plan.placement.device_of_rank != problem.device_of_rank ||
         !illegal_because(problem.layers, plan.partition).empty() || !is_listed(plan.spec))
       continue;

@@ -63,7 +63,7 @@ std::string shortage(const Pool& pool, std::size_t schedules, bool offload) {
 std::vector<TriedChange> what_would_help(const Request& config, const Problem& problem,
                                          const LayersOf& layers_of, std::size_t threads) {
   // Remedies know whole microbatches only, which are alike.
-  if (!config.plan.slices.empty() || !problem.layers.microbatches.empty()) return {};
+  if (!config.plan.slices.empty() || !problem.layers->microbatches.empty()) return {};
   const Cluster& cluster = problem.cluster;
   Surroundings around;
   around.schedules = [&](std::size_t ranks, std::size_t microbatches, bool all) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/cost/estimate/reference_memory.h"
+#include "planner/ir/basics/borrowed.h"
 #include "planner/ir/machine/allocator_settings.h"
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/model/layers.h"
@@ -17,10 +18,10 @@
 
 namespace pfeife {
 
-/// What is to be planned. Borrowed for the call.
+/// What is to be planned.
 struct Problem {
-  const Layers& layers;
-  const Cluster& cluster;
+  Borrowed<Layers> layers;
+  Borrowed<Cluster> cluster;
   std::vector<ScheduleSpec>
       schedules;  ///< those to choose among; all of the same ranks and microbatches
   std::vector<DeviceId> device_of_rank;
@@ -55,30 +56,13 @@ struct Problem {
 };
 
 /// The problem of other layers, or on another cluster, which must live as long.
-inline Problem with_layers(const Problem& problem, const Layers& layers) {
-  return {layers,
-          problem.cluster,
-          problem.schedules,
-          problem.device_of_rank,
-          problem.memory_limit,
-          problem.cuts,
-          problem.memory_rule,
-          problem.recompute,
-          problem.blocks,
-          problem.recompute_except_last,
-          problem.receives,
-          problem.norm,
-          problem.allocator,
-          problem.order_microbatches};
+inline Problem with_layers(Problem problem, const Layers& layers) {
+  problem.layers = layers;
+  return problem;
 }
-inline Problem with_cluster(const Problem& problem, const Cluster& cluster) {
-  return {problem.layers,       cluster,
-          problem.schedules,    problem.device_of_rank,
-          problem.memory_limit, problem.cuts,
-          problem.memory_rule,  problem.recompute,
-          problem.blocks,       problem.recompute_except_last,
-          problem.receives,     problem.norm,
-          problem.allocator,    problem.order_microbatches};
+inline Problem with_cluster(Problem problem, const Cluster& cluster) {
+  problem.cluster = cluster;
+  return problem;
 }
 
 /// A step of a search that has just been done, and what is known then.

@@ -45,7 +45,7 @@ Answer search(const Problem& given_problem, const SearchOptions& options) {
     return search(plain, options);
   }
   if (auto nothing_fits = below_least_segments(problem)) return *std::move(nothing_fits);
-  if (!problem.layers.microbatches.empty())
+  if (!problem.layers->microbatches.empty())
     return search_unequal_microbatches(problem, settled, search);
   if (has_slices(problem)) return search_with_slices(problem, settled, search);
   if (hides_collectives(problem)) return search_side_by_side(problem, settled, search);

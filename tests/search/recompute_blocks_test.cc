@@ -56,7 +56,7 @@ bool are_all(const Problem& problem) {
   std::size_t layers = 0;
   for (const LayerRange& block : problem.blocks)
     layers += block.last.index() - block.first.index() + 1;
-  return layers == problem.layers.size();
+  return layers == problem.layers->size();
 }
 
 /// The fastest plan that fits, of all cuts and all subsets of the blocks that the cuts leave, and

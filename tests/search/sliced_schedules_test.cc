@@ -286,7 +286,7 @@ TEST(SlicedSchedules, RecomputeAsFewStagesAsMemoryAllows) {
     ASSERT_EQ(answer.plans.empty(), !best) << instance;
     infeasible += !best;
     if (!best) {
-      Problem keeping = with_layers(problem, problem.layers);
+      Problem keeping = problem;
       keeping.recompute = Recompute::None;
       less += answer.infeasible->lacking() < search(keeping, {}).infeasible->lacking();
       for (Bytes& limit : problem.memory_limit) limit += answer.infeasible->lacking();

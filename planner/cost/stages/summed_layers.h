@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "planner/ir/basics/borrowed.h"
 #include "planner/ir/model/layers.h"
 
 namespace pfeife {
@@ -48,6 +49,7 @@ class SummedLayers {
   /// Keeps a reference to `layers`, which all have times for as many kinds of devices. Layers are
   /// summed up for a single call, where a function takes sums.
   SummedLayers(const Layers& layers);
+  SummedLayers(Borrowed<Layers> layers) : SummedLayers(*layers) {}
   const Layers& layers() const { return layers_; }
 
   /// Sums over layers. A storage counts where it is saved first, a parameter where it is used

@@ -18,7 +18,7 @@ std::vector<double> fastest(const CutModel& model, const Problem& problem,
                             const std::vector<Work>& works) {
   std::vector<std::size_t> kinds;
   for (const DeviceId device : problem.device_of_rank)
-    kinds.push_back(problem.cluster.kind_of_device[device.index()]);
+    kinds.push_back(problem.cluster->kind_of_device[device.index()]);
   return fastest_times(model, kinds, works);
 }
 

@@ -43,10 +43,10 @@ std::map<std::size_t, Crossed> crossed_links(const Problem& problem, const Sched
   std::map<std::size_t, Crossed> links;
   for (std::size_t s = 1; s < placement.stages(); ++s) {
     const DeviceId before = placement.device(StageId{s - 1}), behind = placement.device(StageId{s});
-    add_narrowest(problem.cluster, problem.cluster.path(before, behind), s, &Crossed::forward,
+    add_narrowest(problem.cluster, problem.cluster->path(before, behind), s, &Crossed::forward,
                   links);
-    if (problem.layers.mode == Mode::Forward) continue;  // nothing comes back
-    add_narrowest(problem.cluster, problem.cluster.path(behind, before), s, &Crossed::backward,
+    if (problem.layers->mode == Mode::Forward) continue;  // nothing comes back
+    add_narrowest(problem.cluster, problem.cluster->path(behind, before), s, &Crossed::backward,
                   links);
   }
   return links;
@@ -118,7 +118,7 @@ void add_rows(const Problem& problem, const ScheduleSpec& spec, const Semantics&
     for (const auto& [number, link] : crossed_links(problem, spec))
       add_row(link, n, rows, spec.stages());
   for (const auto& [number, queue] :
-       crossed_queues(placement_of(problem, spec), semantics.queues, problem.layers.mode))
+       crossed_queues(placement_of(problem, spec), semantics.queues, problem.layers->mode))
     add_row(queue, n, rows, spec.stages());
 }
 
@@ -127,12 +127,12 @@ void add_rows(const Problem& problem, const ScheduleSpec& spec, const Semantics&
 std::vector<std::size_t> parts_of_devices(const Problem& problem) {
   const std::vector<DeviceId>& devices = problem.device_of_rank;
   Bytes largest{0};
-  for (const LayerValue& value : problem.layers.values) largest = std::max(largest, value.bytes);
+  for (const LayerValue& value : problem.layers->values) largest = std::max(largest, value.bytes);
   std::vector<std::tuple<Nanoseconds, std::size_t, std::size_t>> pairs;  // the fastest first
   for (std::size_t a = 0; a < devices.size(); ++a)
     for (std::size_t b = a + 1; b < devices.size(); ++b)
-      pairs.emplace_back(transfer_time(problem.cluster.path(devices[a], devices[b]), largest) +
-                             transfer_time(problem.cluster.path(devices[b], devices[a]), largest),
+      pairs.emplace_back(transfer_time(problem.cluster->path(devices[a], devices[b]), largest) +
+                             transfer_time(problem.cluster->path(devices[b], devices[a]), largest),
                          a, b);
   std::ranges::sort(pairs);
   std::vector<std::size_t> part(devices.size()), before;
@@ -154,7 +154,8 @@ Path fastest_between(const Problem& problem, const std::vector<std::size_t>& par
   for (std::size_t a = 0; a < part.size(); ++a)
     for (std::size_t b = 0; b < part.size(); ++b) {
       if (part[a] == part[b]) continue;
-      const Path& path = problem.cluster.path(problem.device_of_rank[a], problem.device_of_rank[b]);
+      const Path& path =
+          problem.cluster->path(problem.device_of_rank[a], problem.device_of_rank[b]);
       fastest.latency = std::min(fastest.latency, path.latency);
       for (const BandwidthCurve::Point& point : path.bandwidth.points)
         rate = std::max(rate, point.rate);
@@ -212,7 +213,7 @@ std::set<std::pair<std::size_t, std::size_t>> last_neighbours(
 std::vector<std::vector<std::size_t>> kinds_of_ranks(const Problem& problem) {
   std::vector<std::size_t> kinds;
   for (const DeviceId device : problem.device_of_rank)
-    kinds.push_back(problem.cluster.kind_of_device[device.index()]);
+    kinds.push_back(problem.cluster->kind_of_device[device.index()]);
   std::ranges::sort(kinds);
   std::vector<std::vector<std::size_t>> found;
   do {
@@ -258,7 +259,7 @@ double shared_links_bound(const CutModel& model, const Problem& problem, const S
 }
 
 Nanoseconds shared_links_bound(const Problem& problem, const Semantics& semantics, bool linked) {
-  if (!problem.layers.microbatches.empty()) {
+  if (!problem.layers->microbatches.empty()) {
     const Layers least = least_microbatch(problem.layers);
     return shared_links_bound(with_layers(problem, least), semantics, linked);
   }
@@ -282,7 +283,7 @@ Nanoseconds shared_links_bound(const Problem& problem, const Semantics& semantic
 
 Nanoseconds any_devices_links_bound(const Problem& problem, const Semantics& semantics,
                                     bool linked) {
-  if (!problem.layers.microbatches.empty()) {
+  if (!problem.layers->microbatches.empty()) {
     const Layers least = least_microbatch(problem.layers);
     return any_devices_links_bound(with_layers(problem, least), semantics, linked);
   }
@@ -296,7 +297,7 @@ Nanoseconds any_devices_links_bound(const Problem& problem, const Semantics& sem
     clusters.push_back(with_kinds(without_links, problem, kinds));
   const bool all_kinds = !clusters.empty();
   if (!all_kinds) clusters.push_back(at_best(without_links));
-  const Layers layers = all_kinds ? problem.layers : at_best(problem.layers);
+  const Layers layers = all_kinds ? *problem.layers : at_best(problem.layers);
   Problem of_placement = with_layers(problem, layers);
   std::ranges::fill(of_placement.memory_limit, std::ranges::max(problem.memory_limit));
   std::set<std::pair<std::vector<RankId>, std::size_t>> known;  // placements

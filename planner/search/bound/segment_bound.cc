@@ -14,14 +14,14 @@ struct Fastest {
 Fastest fastest(const Problem& problem) {
   std::set<std::size_t> kinds;
   for (const DeviceId device : problem.device_of_rank)
-    kinds.insert(problem.cluster.kind_of_device[device.index()]);
+    kinds.insert(problem.cluster->kind_of_device[device.index()]);
   const auto least = [&](const Layer& layer, Nanoseconds LayerTimes::*work) {
     Nanoseconds found = Nanoseconds::max();
     for (const std::size_t kind : kinds) found = std::min(found, layer.times[kind].*work);
     return static_cast<double>(found.count());
   };
   Fastest found;
-  for (const Layer& layer : problem.layers.layers) {
+  for (const Layer& layer : problem.layers->layers) {
     found.forward.push_back(least(layer, &LayerTimes::forward));
     found.backward_input.push_back(least(layer, &LayerTimes::backward_input));
     found.backward_weight.push_back(least(layer, &LayerTimes::backward_weight));
@@ -36,8 +36,8 @@ struct Chains {
 
 Chains chains(const Problem& problem, const Fastest& time) {
   Chains found{time.forward, time.backward_input};
-  std::vector<std::vector<const LayerValue*>> produced(problem.layers.size());
-  for (const LayerValue& value : problem.layers.values)
+  std::vector<std::vector<const LayerValue*>> produced(problem.layers->size());
+  for (const LayerValue& value : problem.layers->values)
     produced[value.producer.index()].push_back(&value);
   for (std::size_t l = 0; l < produced.size(); ++l)  // every reader comes after what it reads
     for (const LayerValue* value : produced[l])
@@ -75,14 +75,14 @@ HeaviestSegment heaviest(const CutModel& model, const Problem& problem, double n
   const auto segments = static_cast<std::size_t>(model.last());
   // What a segment waits for, what waits for it, and its own work for one microbatch.
   std::vector<double> entry(segments), exit(segments), inputs(segments), all(segments);
-  for (const LayerValue& value : problem.layers.values)
+  for (const LayerValue& value : problem.layers->values)
     for (const LayerId reader : value.consumers) {
       const std::size_t k = segment(reader), l = value.producer.index();
       if (segment(value.producer) == k) continue;
       entry[k] = std::max(entry[k], chain.forward[l]);
       if (value.has_gradient) exit[k] = std::max(exit[k], chain.backward[l]);
     }
-  for (std::size_t l = 0; l < problem.layers.size(); ++l) {
+  for (std::size_t l = 0; l < problem.layers->size(); ++l) {
     const std::size_t k = segment(LayerId{l});
     inputs[k] += time.forward[l] + time.backward_input[l];
     all[k] += time.forward[l] + time.backward_input[l] + time.backward_weight[l];
@@ -113,7 +113,7 @@ HeaviestSegment heaviest_segment(const CutModel& model, const Problem& problem,
 double one_microbatch_bound(const Problem& problem) {
   const Chains chain = chains(problem, fastest(problem));
   double longest = 0;
-  for (std::size_t l = 0; l < problem.layers.size(); ++l)
+  for (std::size_t l = 0; l < problem.layers->size(); ++l)
     longest = std::max(longest, chain.forward[l] + chain.backward[l]);
   return longest;
 }

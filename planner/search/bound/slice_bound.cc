@@ -34,7 +34,7 @@ double way_back(const LayerTimes& t, bool split) {
 /// smallest share of forward in the whole that there is; likewise backward, or I where it is split.
 std::vector<Sums> sums_before(const Problem& problem, const ScheduleSpec& spec) {
   const Layers& layers = problem.layers;
-  const std::size_t kind = problem.cluster.kind_of_device[problem.device_of_rank[0].index()];
+  const std::size_t kind = problem.cluster->kind_of_device[problem.device_of_rank[0].index()];
   const double end = slice_ends_of(layers, spec.slices, spec.slice_lengths).front();
   const double square = end * end;
   const bool split = family(spec.family).built_for_costs;
@@ -86,7 +86,9 @@ bool reaches(const std::vector<Sums>& before, std::size_t stages, double time) {
 
 double sliced_bound(const Problem& problem, const ScheduleSpec& spec) {
   const double work = shared_work_bound(problem, spec.microbatches);
-  const auto kind = [&](DeviceId device) { return problem.cluster.kind_of_device[device.index()]; };
+  const auto kind = [&](DeviceId device) {
+    return problem.cluster->kind_of_device[device.index()];
+  };
   const bool alike = std::ranges::all_of(problem.device_of_rank, [&](DeviceId device) {
     return kind(device) == kind(problem.device_of_rank.front());
   });

@@ -18,7 +18,7 @@ double shared_work_bound(const Problem& problem, std::size_t microbatches) {
   const Layers& layers = problem.layers;
   // Shares of attention are of the first kind of device.
   const bool alike = std::ranges::all_of(problem.device_of_rank, [&](DeviceId device) {
-    return problem.cluster.kind_of_device[device.index()] == 0;
+    return problem.cluster->kind_of_device[device.index()] == 0;
   });
   const auto work = [&](const Layer& layer, std::size_t kind) {
     const LayerTimes& t = layer.times[kind];
@@ -32,15 +32,15 @@ double shared_work_bound(const Problem& problem, std::size_t microbatches) {
   };
   std::map<std::size_t, double> all;  // by kind: all work on one device
   for (const DeviceId device : problem.device_of_rank)
-    all[problem.cluster.kind_of_device[device.index()]] = 0;
+    all[problem.cluster->kind_of_device[device.index()]] = 0;
   for (auto& [kind, sum] : all)
-    for (const Layer& layer : problem.layers.layers) sum += work(layer, kind);
+    for (const Layer& layer : problem.layers->layers) sum += work(layer, kind);
   // Weights in proportion to the speeds; any others would do, too.
   double speeds = 0;
   for (const DeviceId device : problem.device_of_rank)
-    speeds += 1 / std::max(1.0, all[problem.cluster.kind_of_device[device.index()]]);
+    speeds += 1 / std::max(1.0, all[problem.cluster->kind_of_device[device.index()]]);
   double least = 0;
-  for (const Layer& layer : problem.layers.layers) {
+  for (const Layer& layer : problem.layers->layers) {
     double cheapest = std::numeric_limits<double>::infinity();
     for (const auto& [kind, sum] : all)
       cheapest = std::min(cheapest, work(layer, kind) / std::max(1.0, sum) / speeds);
@@ -64,7 +64,7 @@ static double unequal_bound(const Problem& problem, double (*bound)(const Proble
 }
 
 double work_bound(const Problem& problem) {
-  if (!problem.layers.microbatches.empty()) return unequal_bound(problem, work_bound);
+  if (!problem.layers->microbatches.empty()) return unequal_bound(problem, work_bound);
   if (hides_collectives(problem)) return longest_side_by_side(problem, work_bound);
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
                        problem.recomputes_all(), problem.norm);
@@ -89,9 +89,11 @@ double work_bound(const Problem& problem) {
 }
 
 double any_devices_bound(const Problem& problem) {
-  if (!problem.layers.microbatches.empty()) return unequal_bound(problem, any_devices_bound);
+  if (!problem.layers->microbatches.empty()) return unequal_bound(problem, any_devices_bound);
   if (hides_collectives(problem)) return longest_side_by_side(problem, any_devices_bound);
-  const auto kind = [&](DeviceId device) { return problem.cluster.kind_of_device[device.index()]; };
+  const auto kind = [&](DeviceId device) {
+    return problem.cluster->kind_of_device[device.index()];
+  };
   const bool alike = std::ranges::all_of(problem.device_of_rank, [&](DeviceId device) {
     return kind(device) == kind(problem.device_of_rank.front());
   });

@@ -55,7 +55,7 @@ class Adviser {
     if (problem.schedules.empty()) return std::nullopt;
     Answer outcome = search(problem, options_);
     const ScheduleSpec& spec = problem.schedules.front();
-    Remedy remedy{change, spec.ranks, spec.microbatches, problem.layers.microbatch_size, {}, {}};
+    Remedy remedy{change, spec.ranks, spec.microbatches, problem.layers->microbatch_size, {}, {}};
     if (!outcome.plans.empty()) remedy.plan = std::move(outcome.plans.front());
     remedy.lack = std::move(outcome.infeasible);
     return remedy;
@@ -84,7 +84,7 @@ class Adviser {
         surroundings_.memory_limit.begin(),
         surroundings_.memory_limit.begin() + static_cast<std::ptrdiff_t>(ranks));
     problem.cuts.reset();
-    if (&layers != &problem_.layers) problem.blocks = model_blocks(layers);
+    if (&layers != &*problem_.layers) problem.blocks = model_blocks(layers);
     return problem;
   }
 
@@ -132,7 +132,7 @@ class Adviser {
   }
 
   void try_smaller_microbatches() {
-    const std::int64_t size = problem_.layers.microbatch_size;
+    const std::int64_t size = problem_.layers->microbatch_size;
     std::optional<Remedy> last;
     for (std::int64_t parts = 2; surroundings_.layers && parts <= std::min(size, kMostParts);
          ++parts) {

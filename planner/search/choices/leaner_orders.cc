@@ -21,7 +21,7 @@ std::optional<Priced> with_other_order(const Problem& problem, const Priced& pla
     choice.order = build_sliced_order(problem, plan, kEffortOnSlices);
     return fitting(problem, std::move(choice));
   }
-  if (!problem.layers.microbatches.empty()) return std::nullopt;  // orders are of equal ones
+  if (!problem.layers->microbatches.empty()) return std::nullopt;  // orders are of equal ones
   const auto built = build_on_cuts(model, problem, plan.spec, cuts);
   std::optional<Priced> found = built->best();
   if (found) found->order = built->schedule();

@@ -26,7 +26,7 @@ PlanOrLack plan_or_lack(const Problem& problem, const Choice& choice) {
     if (!fits->recomputed.offloads()) return {};  // the search has found it
     return {.plan = fitting(problem, *fits), .lack = {}};
   }
-  if (!problem.cluster.host_memory) return {};
+  if (!problem.cluster->host_memory) return {};
   const auto fits_devices = with_stage_uses(problem, choice, {.offload = true, .limited = false});
   if (!fits_devices || !fits_devices->recomputed.offloads()) return {};
   const std::optional<Shortage> lack = host_shortage(problem, price(problem, *fits_devices));
@@ -54,14 +54,14 @@ Priced improved(const Problem& problem, Priced plan, std::size_t most) {
 void add_offloading_plans(const Problem& problem, const SearchOptions& options,
                           const SearchFunction& search, Pool& pool) {
   const bool linked = std::ranges::any_of(problem.device_of_rank, [&](DeviceId device) {
-    return problem.cluster.kind(device).host_link.has_value();
+    return problem.cluster->kind(device).host_link.has_value();
   });
   if (!linked)
-    throw ConfigError({},
-                      "plan.offload is auto, but no device of the cluster " + problem.cluster.name +
-                          " has a way to its host; give its kind a host_link in the cluster "
-                          "file, as host_link: {bandwidth: 25 GB/s}, or leave plan.offload out");
-  Problem roomy = with_layers(problem, problem.layers);
+    throw ConfigError(
+        {}, "plan.offload is auto, but no device of the cluster " + problem.cluster->name +
+                " has a way to its host; give its kind a host_link in the cluster "
+                "file, as host_link: {bandwidth: 25 GB/s}, or leave plan.offload out");
+  Problem roomy = problem;
   roomy.allocator.reset();
   roomy.recompute = Recompute::None, roomy.recompute_except_last = false;
   roomy.memory_limit.assign(problem.memory_limit.size(),

@@ -124,8 +124,8 @@ Claim listed_claim(const Problem& problem, Bound bound) {
 
 Covered listed_class(const Problem& problem, const Bound& bound) {
   return {.bound = bound,
-          .layer_order = problem.layers.order,
-          .layers = problem.layers.size(),
+          .layer_order = problem.layers->order,
+          .layers = problem.layers->size(),
           .listed = problem.schedules.size(),
           .except_last = problem.recompute_except_last};
 }

@@ -38,7 +38,7 @@ std::vector<Bytes> PlanJudge::needed(const Choice& choice, const Prices& prices)
     if (!fits(needed)) return needed;
   }
   needed = must_fit(problem_, choice, prices);
-  if (needed != prices.peak_memory) played_ += problem_.layers.size() * spec_.microbatches;
+  if (needed != prices.peak_memory) played_ += problem_.layers->size() * spec_.microbatches;
   for (std::size_t r = 0; r < needed.size(); ++r) {
     const Bytes allocated = prices.peak_memory[r];
     if (needed[r] > problem_.memory_limit[r] &&

@@ -66,7 +66,7 @@ std::optional<Shortage> host_shortage(const Problem& problem, const Priced& plan
   if (!plan.recomputed.offloads()) return std::nullopt;
   const Need need{.host = memory_of_hosts(plan.rows->lowered, plan.rows->costs, plan.placement,
                                           problem.cluster),
-                  .host_limit = problem.cluster.host_memory};
+                  .host_limit = problem.cluster->host_memory};
   return need.host_shortage();
 }
 

@@ -61,7 +61,7 @@ std::vector<Again> ways_to_recompute(const Problem& problem, const Choice& choic
                       .blocks = std::move(blocks)});
     }
   if (problem.recompute == Recompute::Choose ||
-      (problem.recompute == Recompute::Blocks && in_blocks == problem.layers.size()))
+      (problem.recompute == Recompute::Blocks && in_blocks == problem.layers->size()))
     ways.push_back(stages);
   return ways;
 }
@@ -77,7 +77,7 @@ constexpr double kShares[] = {0, 0.5, 1};
 std::vector<StageUse> uses_of(const Problem& problem, const Placement& placement, StageId stage,
                               std::size_t ways, const HostUse& host) {
   const bool linked =
-      host.offload && problem.cluster.kind(placement.device(stage)).host_link.has_value();
+      host.offload && problem.cluster->kind(placement.device(stage)).host_link.has_value();
   std::vector<StageUse> uses;
   for (std::size_t again = 0; again < ways; ++again)
     for (const double share : kShares)
