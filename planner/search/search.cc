@@ -9,6 +9,7 @@
 #include "planner/search/joint/if_needed.h"
 #include "planner/search/joint/joint_search.h"
 #include "planner/search/joint/least_segments.h"
+#include "planner/search/joint/shared_head.h"
 #include "planner/search/joint/side_by_side.h"
 #include "planner/search/joint/sliced_schedules.h"
 #include "planner/search/joint/unequal_microbatches.h"
@@ -44,6 +45,7 @@ Answer search(const Problem& given_problem, const SearchOptions& options) {
     plain.recompute_except_last = false;
     return search(plain, options);
   }
+  if (has_shared_head(problem)) return search_shared_head(problem, settled, search);
   if (auto nothing_fits = below_least_segments(problem)) return *std::move(nothing_fits);
   if (!problem.layers->microbatches.empty())
     return search_unequal_microbatches(problem, settled, search);
