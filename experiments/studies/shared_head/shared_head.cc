@@ -8,7 +8,7 @@
 #include <map>
 #include <tuple>
 
-#include "experiments/studies/shared_head/shapes.h"
+#include "experiments/studies/shared_head/runs.h"
 #include "planner/io/cluster/network_reader.h"
 #include "planner/io/files/csv_table.h"
 #include "planner/ir/basics/error.h"
