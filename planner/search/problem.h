@@ -18,49 +18,49 @@
 
 namespace pfeife {
 
-/// What is to be planned.
+/// What is to be planned. Layers and cluster must outlive it.
 struct Problem {
   Borrowed<Layers> layers;
   Borrowed<Cluster> cluster;
   std::vector<ScheduleSpec>
       schedules;  ///< those to choose among; all of the same ranks and microbatches
   std::vector<DeviceId> device_of_rank;
-  std::vector<Bytes>
-      memory_limit;               ///< [rank] of what is allocated and, with an allocator, reserved
+  /// [rank] The most bytes that may be allocated, and that `allocator`, if it is set, may reserve.
+  std::vector<Bytes> memory_limit;
   std::optional<Partition> cuts;  ///< given cuts: only schedules are chosen
   MemoryRule memory_rule = MemoryRule::Lifetimes;
   Recompute recompute = Recompute::None;
-  /// With Recompute::Blocks: what may be recomputed by itself; sorted, none overlaps another. A cut
-  /// inside of one makes two of it. If every layer is in one, stages may be recomputed as a whole,
-  /// as with Choose. Empty = the blocks of the model.
+  /// With Recompute::Blocks: ranges of layers that may each be recomputed alone; sorted, none
+  /// overlaps another. A cut inside of a range makes two of it. If the ranges cover all layers,
+  /// whole stages may be recomputed, as Recompute::Choose allows. Empty = the blocks of the model.
   std::vector<LayerRange> blocks = {};
-  /// Recomputed::except_last of plans that recompute anything.
+  /// Plans that recompute anything keep what the last microbatch saves (Recomputed::except_last).
   bool recompute_except_last = false;
 
-  /// AtNeed: plans may receive late, where they do not fit otherwise.
+  /// AtNeed: a plan that does not fit may take each message right before it is read.
   Receives receives = Receives::AtNeed;
 
-  /// What all optimizer steps wait for.
+  /// The norm of all gradients, if any, that every optimizer step waits for.
   StepNorm norm = StepNorm::None;
 
-  /// What it reserves for a plan must fit as well (planner/cost/allocator). Bounds and proofs know
-  /// what is allocated, which is never more.
+  /// Set: what PyTorch's allocator reserves for a plan must fit, too (planner/cost/allocator).
+  /// Bounds and proofs count allocated bytes alone, which are never more than reserved ones.
   std::optional<AllocatorSettings> allocator = std::nullopt;
 
-  /// Where microbatches differ, which one stands where in a schedule is to be found.
+  /// Where microbatches differ, the search also finds which one stands where in a schedule.
   bool order_microbatches = false;
 
-  /// Every microbatch is recomputed on every stage, whatever the plan: the times of layers may say
-  /// so.
+  /// Every plan recomputes every microbatch on every stage, so that the times of layers may include
+  /// recomputation.
   bool recomputes_all() const { return recompute == Recompute::Full && !recompute_except_last; }
 };
 
-/// The problem of other layers, or on another cluster, which must live as long.
-inline Problem with_layers(Problem problem, const Layers& layers) {
+/// A copy that refers to other layers, or to another cluster. These must outlive the copy.
+inline Problem with_layers(Problem problem, Borrowed<Layers> layers) {
   problem.layers = layers;
   return problem;
 }
-inline Problem with_cluster(Problem problem, const Cluster& cluster) {
+inline Problem with_cluster(Problem problem, Borrowed<Cluster> cluster) {
   problem.cluster = cluster;
   return problem;
 }
@@ -75,18 +75,21 @@ struct SearchStepDone {
 struct SearchOptions {
   std::size_t keep = 5;  ///< plans to return at most
   std::uint64_t seed = 1;
-  std::size_t iterations = 0;  ///< effort: about ms of branch and bound on one core; 0 = 500
+  /// Effort: about as many ms of branch and bound on one core; 0 = 500.
+  std::size_t iterations = 0;
   std::size_t effort() const { return iterations == 0 ? 500 : iterations; }
   std::size_t threads = 1;
   bool certificate = false;                       ///< record the proof: costs memory
-  std::function<void(double fraction)> progress;  ///< by about the time; may be empty
-  /// Is told of every step, by any thread where several problems are searched; may be empty.
+  std::function<void(double fraction)> progress;  ///< called with the share done; may be empty
+  /// Called after every step, by any thread where several problems are searched; may be empty.
   std::function<void(const SearchStepDone&)> after_step = {};
-  /// How long these plans of a problem really take, [plan]; may be empty. Decides between problems
-  /// that do the same work: their best estimates may be of plans that wait for links.
+  /// Better step times than the estimates, [plan]: those of a simulator. Decides between problems
+  /// that do the same work, since estimates do not know how long transfers wait for one another.
+  /// May be empty.
   std::function<std::vector<Nanoseconds>(const Problem&, std::span<const Priced>)> times = {};
-  Semantics semantics = {};                ///< how transfers hinder one another in `times`
-  std::vector<std::string> left_out = {};  ///< of search_steps(): what is a step worth?
+  Semantics semantics = {};  ///< how `times` models transfers that share queues and links
+  /// Names of search_steps() that are skipped, to measure what each step contributes.
+  std::vector<std::string> left_out = {};
 };
 
 /// Estimated length of a search, in units of effort; what comes before its first span counts as 20.

@@ -49,7 +49,7 @@ class SummedLayers {
   /// Keeps a reference to `layers`, which all have times for as many kinds of devices. Layers are
   /// summed up for a single call, where a function takes sums.
   SummedLayers(const Layers& layers);
-  SummedLayers(Borrowed<Layers> layers) : SummedLayers(*layers) {}
+  SummedLayers(Borrowed<Layers> layers) : SummedLayers(*layers) {}  // a Problem's
   const Layers& layers() const { return layers_; }
 
   /// Sums over layers. A storage counts where it is saved first, a parameter where it is used

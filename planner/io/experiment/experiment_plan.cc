@@ -185,8 +185,7 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
             "alive; `search`: the best of them [is found](open_choices.md)"),
       field("microbatch_order", &Wishes::search_microbatch_order,
             word<bool>({{"fixed", false}, {"search", true}}),
-            "`search`: of microbatches that [differ](microbatches.md), which one stands where in "
-            "the schedule is found"),
+            "`search`: finds in which order microbatches that [differ](microbatches.md) run"),
       field("for", &Wishes::framework, word(framework_names()),
             "only what this [framework](frameworks.md) runs: its cuts, schedules and "
             "recomputation"),

@@ -101,10 +101,11 @@ static Kind<DocumentLengths> document_lengths(const ListContext& context) {
 
 const FieldList<SlowRank>& slow_rank_fields() {
   static const FieldList<SlowRank> fields{
-      field("rank", &SlowRank::rank, whole<std::size_t>(0, 1'000'000), "which rank is slow")
-          .by_default("each in turn"),
+      field("rank", &SlowRank::rank, whole<std::size_t>(0, 1'000'000),
+            "the slow rank that is shown first; the others follow")
+          .by_default("none is first"),
       field("factor", &SlowRank::factor, real(0.01, 100),
-            "of all times that it computes: 1.1 is 10 % slower")
+            "multiplies all compute times of the rank: 1.1 is 10 % slower")
           .always()};
   return fields;
 }
@@ -112,9 +113,9 @@ const FieldList<SlowRank>& slow_rank_fields() {
 const FieldList<WhatIf>& what_if_fields() {
   static const FieldList<WhatIf> fields{
       field("slow", &WhatIf::slow, map_of(slow_rank_fields()),
-            "`{rank: 3, factor: 1.1}`: report and `--verbose` give the step if this rank computes "
-            "slower by the factor, the same of every other rank, and how much slower each may be "
-            "before the step is 0.1 % longer")
+            "`{rank: 3, factor: 1.1}`: report and `--verbose` give the step time if this rank is "
+            "slower by the factor, the step time for each other rank in its place, and each rank's "
+            "slack: how much slower it may be before the step is 0.1 % longer")
           .by_default("none")};
   return fields;
 }
@@ -148,12 +149,12 @@ FieldList<StepSettings> training_fields(const ListContext& context) {
             "alone it leaves both [to be found](open_choices.md)")
           .by_default("none"),
       field("microbatch_costs", &Step::microbatch_costs, microbatch_scales(),
-            "[what each microbatch costs](microbatches.md) beside one of the model's own size: a "
-            "factor a microbatch, or `[factor outside attention, factor of attention]`")
+            "[what each microbatch costs](microbatches.md), relative to one of the model's own "
+            "size: a factor a microbatch, or `[factor outside attention, factor of attention]`")
           .by_default("all cost the same"),
       field("lengths", &Step::lengths, document_lengths(context),
-            "the same, from tokens of the documents [packed](microbatches.md) into each "
-            "microbatch: `[[2048], [1024, 1024]]`")
+            "the same costs, computed from the lengths in tokens of the documents "
+            "[packed](microbatches.md) into each microbatch: `[[2048], [1024, 1024]]`")
           .by_default("all cost the same")};
 }
 

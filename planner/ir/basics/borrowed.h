@@ -1,6 +1,6 @@
-// A reference that can be assigned, for values that others own.
-//   Problem other = problem;
-//   other.layers = longer;  // `longer` must live as long as `other` is used
+// A reference that can be assigned, which a member `T&` cannot.
+//   Borrowed<Layers> layers = first;  // no layers are copied
+//   layers = second;                  // refers to `second` from now on
 #pragma once
 
 namespace pfeife {
@@ -9,11 +9,11 @@ namespace pfeife {
 template <class T>
 class Borrowed {
  public:
-  Borrowed(const T& value) : value_(&value) {}  // NOLINT: a value is borrowed where it is given
+  Borrowed(const T& value) : value_(&value) {}  // NOLINT: implicit, a T is given as Borrowed<T>
   Borrowed(const T&&) = delete;
   const T& operator*() const { return *value_; }
   const T* operator->() const { return value_; }
-  operator const T&() const { return *value_; }  // NOLINT: read as the value
+  operator const T&() const { return *value_; }  // NOLINT: implicit, it is taken as const T&
 
  private:
   const T* value_;
