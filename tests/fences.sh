@@ -24,7 +24,7 @@ rooms_of() {
     planner/ir) REPLY='basics/ model/ machine/ schedule/ judge/ trace/ request/ result/' ;;
     planner/cost) REPLY='operators/ layers/ stages/ estimate/' ;;
     planner/io) REPLY='files/ tensors/ model/ cluster/ plan/ experiment/ results/ traces/' ;;
-    planner/search) REPLY='problem.h price/ pool/ cuts/ bound/ proof/ orders/ joint/ search. choices/ reference/' ;;
+    planner/search) REPLY='problem.h price/ pool/ cuts/ bound/ proof/ orders/ joint/ steps/ search. choices/ reference/' ;;
     experiments) REPLY='machine/ inputs/ plans/ pfeife. measure/ show/ sweep/' ;;
     plots) REPLY='figure/ timeline/ screen/ report/' ;;
     runtime) REPLY='device/ model/ transport/ launch/ execute/ profile/ train/ timed/' ;;

@@ -5,9 +5,9 @@
 #include "experiments/plans/case_problem.h"
 #include "planner/cost/stages/blocks.h"
 #include "planner/schedules/families.h"
-#include "planner/search/joint/if_needed.h"
 #include "planner/search/reference/reference.h"
 #include "planner/search/search.h"
+#include "planner/search/steps/if_needed.h"
 
 namespace pfeife {
 

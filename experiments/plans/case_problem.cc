@@ -9,8 +9,8 @@
 #include "planner/ir/request/check.h"
 #include "planner/ir/request/framework.h"
 #include "planner/schedules/families.h"
-#include "planner/search/joint/if_needed.h"
 #include "planner/search/reference/reference.h"
+#include "planner/search/steps/if_needed.h"
 
 namespace pfeife {
 namespace {
@@ -131,6 +131,8 @@ Problem problem_of(const SettledCase& settled, const Cluster& cluster) {
   problem.receives = config.plan.receives;
   problem.norm = step_norm(config, *settled.layers);
   problem.order_microbatches = config.plan.search_microbatch_order;
+  problem.offload = config.plan.offload;
+  problem.search_placement = config.plan.search_placement;
   return problem;
 }
 

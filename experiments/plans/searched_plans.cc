@@ -6,8 +6,9 @@
 #include "experiments/plans/cut_places.h"
 #include "experiments/plans/handed_plans.h"
 #include "planner/search/choices/advice.h"
-#include "planner/search/choices/steps.h"
+#include "planner/search/choices/leaner_orders.h"
 #include "planner/search/search.h"
+#include "planner/search/steps/step.h"
 
 namespace pfeife {
 namespace {
@@ -47,6 +48,27 @@ std::vector<Priced> plans_to_compare(const Answer& answer, const PlanRule& rule)
   return plans;
 }
 
+/// The plans of other cases.
+void add_handed_plans(const CaseInputs& inputs, const Problem& problem,
+                      const SearchOptions& options, EvaluatedCase& plans) {
+  plans.handed = handed_plans(inputs, problem, plans.answer());
+  if (plans.handed.empty()) return;
+  std::vector<Priced> priced;
+  for (const auto& [name, plan] : plans.handed) priced.push_back(plan);
+  take_step("plans of other cases", problem, options, plans.pool,
+            [&] { plans.pool.add(std::move(priced)); });
+}
+
+/// Orders that need less memory, within the slowdowns that the rule allows.
+void add_less_memory(const Problem& problem, const SearchOptions& options, const PlanRule& rule,
+                     Pool& pool) {
+  if (pool.answer().plans.empty()) return;
+  take_step("less memory", problem, options, pool, [&] {
+    for (const double slower : {rule.as_fast, kNearlyAsFast})
+      pool.add_near(leaner_orders(problem, pool.answer().all, slower, options.threads));
+  });
+}
+
 }  // namespace
 
 CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
@@ -58,16 +80,9 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   plans.settled = std::make_shared<const Request>(found.best.config);
   const CaseInputs settled{plans.settled.get(), found.best.layers, &cluster};
   const Problem problem = settled_problem(settled, plans.answer().recompute);
-  plans.handed = handed_plans(inputs, problem, plans.answer());
   const bool compared = options.keep > 1 && !config.plan.reference;
-  PlanningInputs steps{.problem = problem,
-                       .options = options,
-                       .search = search,
-                       .offload = config.plan.offload,
-                       .search_placement = config.plan.search_placement};
-  for (const auto& [name, plan] : plans.handed) steps.handed.push_back(plan);
-  if (compared) steps.less_memory = config.plan.rule();
-  take_steps(steps, plans.pool);
+  add_handed_plans(inputs, problem, options, plans);
+  if (compared) add_less_memory(problem, options, config.plan.rule(), plans.pool);
   const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
   const std::vector<Priced> best =
       compared ? plans_to_compare(plans.answer(), config.plan.rule()) : plans.answer().plans;
@@ -77,7 +92,7 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   plans.planned.push_back(
       no_plan(settled, origin, kPlanned,
               plans.answer().infeasible
-                  ? shortage(plans.pool, problem.schedules.size(), config.plan.offload)
+                  ? shortage(plans.answer(), problem.schedules.size(), config.plan.offload)
                   : uncuttable(problem, config.plan.reference)));
   if (!config.plan.reference)
     plans.pool.set_tried(what_would_help(*plans.settled, problem, layers_of, options.threads));

@@ -47,8 +47,8 @@ TriedChange tried(const Remedy& remedy) {
 
 }  // namespace
 
-std::string shortage(const Pool& pool, std::size_t schedules, bool offload) {
-  const Infeasible& infeasible = pool.answer().infeasible.value();
+std::string shortage(const Answer& answer, std::size_t schedules, bool offload) {
+  const Infeasible& infeasible = answer.infeasible.value();
   const std::string listed =
       schedules == 1 ? "the schedule" : "any of the " + std::to_string(schedules) + " schedules";
   const std::string kept = offload ? " without offloading" : "";
@@ -57,7 +57,7 @@ std::string shortage(const Pool& pool, std::size_t schedules, bool offload) {
          (infeasible.proven
               ? "proven: no cuts of " + listed + " fit" + kept
               : "not proven: the search ended before all cuts of " + listed + " were ruled out") +
-         (offload ? offloading_shortage(pool.host_lack()) : "");
+         (offload ? offloading_shortage(answer.host_lack) : "");
 }
 
 std::vector<TriedChange> what_would_help(const Request& config, const Problem& problem,

@@ -6,7 +6,6 @@
 
 #include "planner/ir/request/request.h"
 #include "planner/ir/result/result.h"
-#include "planner/search/pool/pool.h"
 #include "planner/search/search.h"
 
 namespace pfeife {
@@ -15,8 +14,8 @@ namespace pfeife {
 using LayersOf = std::function<const Layers*(const Request&)>;
 
 /// Why no plan was found, of so many schedules: rank, bytes, and whether it is proven that there is
-/// none; if plans were to offload, what hosts lack for them. The pool's answer is Infeasible.
-std::string shortage(const Pool& pool, std::size_t schedules, bool offload);
+/// none; if plans were to offload, what hosts lack for them. The answer is Infeasible.
+std::string shortage(const Answer& answer, std::size_t schedules, bool offload);
 
 /// Changes that were tried on `problem`, the case's, with what came of each.
 std::vector<TriedChange> what_would_help(const Request& config, const Problem& problem,

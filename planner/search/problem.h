@@ -50,6 +50,12 @@ struct Problem {
   /// Where microbatches differ, the search also finds which one stands where in a schedule.
   bool order_microbatches = false;
 
+  /// Stages may send what they save to the host. Some device of the problem must have a host_link.
+  bool offload = false;
+
+  /// Stages may run on any ranks, beside the places that the listed schedules give them.
+  bool search_placement = false;
+
   /// Every plan recomputes every microbatch on every stage, so that the times of layers may include
   /// recomputation.
   bool recomputes_all() const { return recompute == Recompute::Full && !recompute_except_last; }
@@ -64,6 +70,10 @@ inline Problem with_cluster(Problem problem, Borrowed<Cluster> cluster) {
   problem.cluster = cluster;
   return problem;
 }
+
+/// The problem where devices have memory for everything, so that nothing is recomputed or
+/// offloaded: no plan of `problem` is faster than the bound of this one.
+Problem without_limits(Problem problem);
 
 /// A step of a search that has just been done, and what is known then.
 struct SearchStepDone {
@@ -99,7 +109,8 @@ inline double search_work(std::size_t effort) { return 20 + static_cast<double>(
 /// Progress of a piece of work as that of the part from `begin` to `end` of a larger one.
 SearchOptions part_of(SearchOptions options, double begin, double end);
 
-/// `search` of search.h, for steps below that search a smaller problem with it.
+/// `search` of search.h without offload and placements, for steps that search another problem with
+/// it.
 using SearchFunction = std::function<Answer(const Problem&, const SearchOptions&)>;
 
 }  // namespace pfeife

@@ -11,7 +11,6 @@
 #include "planner/cost/stages/blocks.h"
 #include "planner/ir/judge/validate.h"
 #include "planner/schedule_tool/certify.h"
-#include "planner/search/choices/offloading.h"
 #include "planner/search/pool/pool.h"
 #include "planner/search/price/price.h"
 #include "sim/simulator.h"
@@ -79,11 +78,11 @@ class Point {
   }
 
   bool possible() const { return !specs_.empty(); }
-  bool offload() const { return offload_; }
   const Layers& layers() const { return layers_; }
   const Cluster& cluster() const { return cluster_; }
   Problem problem() const {
     Problem problem{.layers = layers_, .cluster = cluster_, .schedules = specs_};
+    problem.offload = offload_;
     for (std::size_t r = 0; r < limits_.size(); ++r) problem.device_of_rank.emplace_back(r);
     problem.memory_limit = limits_, problem.recompute = recompute_, problem.blocks = blocks_;
     problem.norm = norm_;
@@ -227,9 +226,7 @@ TEST(Space, SearchBoundCertificateEstimatorSimulatorAndJudgeAgreeAtRandomPoints)
     for (const std::string& word : words) ++seen[word];
     const std::optional<Nanoseconds> best = point.best();
     const Problem problem = point.problem();
-    Pool pool(search(problem, {.iterations = 60, .certificate = true}), problem.memory_limit);
-    if (point.offload()) add_offloading_plans(problem, {.iterations = 60}, search, pool);
-    const Answer& answer = pool.answer();
+    const Answer answer = search(problem, {.iterations = 60, .certificate = true});
     EXPECT_EQ(answer.plans.empty(), !best);
     if (answer.plans.empty() && best) continue;
     if (answer.certificate) {

@@ -1,5 +1,5 @@
 // Plans that send to the host what has no room: of a chain whose values fit on no device otherwise.
-#include "planner/search/choices/offloading.h"
+#include "planner/search/steps/offloading.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -114,19 +114,19 @@ TEST(Offloading, SaysWhatTheHostLacksAndFitsWithThat) {
   Cluster small = cluster_with(kLink);
   small.host_memory = Bytes{100};
   const Pool none = offloading(problem_of(layers, small, 250));
-  ASSERT_TRUE(none.host_lack());
-  EXPECT_EQ(none.host_lack()->shortage, (Shortage{0, Bytes{700}, Bytes{100}}));
-  EXPECT_EQ(none.host_lack()->plan, "1f1b, offload=1 1 0 0");
+  ASSERT_TRUE(none.answer().host_lack);
+  EXPECT_EQ(none.answer().host_lack->shortage, (Shortage{0, Bytes{700}, Bytes{100}}));
+  EXPECT_EQ(none.answer().host_lack->plan, "1f1b, offload=1 1 0 0");
   EXPECT_EQ(
-      host_text(none.host_lack()->shortage),
+      host_text(none.answer().host_lack->shortage),
       "host 0 needs 700 B for what its devices offload and has 100 B (host_memory of the "
       "cluster), so it lacks 600 B: raise host_memory in the cluster file if hosts have more, use "
       "more hosts (devices_per_node), or offload less");
-  small.host_memory = none.host_lack()->shortage.needed;
+  small.host_memory = none.answer().host_lack->shortage.needed;
   const Pool enough = offloading(problem_of(layers, small, 250));
-  EXPECT_FALSE(enough.host_lack());
+  EXPECT_FALSE(enough.answer().host_lack);
   ASSERT_FALSE(enough.answer().plans.empty());
-  EXPECT_EQ(name_of(enough.answer().plans.front()), none.host_lack()->plan);
+  EXPECT_EQ(name_of(enough.answer().plans.front()), none.answer().host_lack->plan);
   small.host_memory = Bytes{699};
   EXPECT_FALSE(fitting(problem_of(layers, small, 250), enough.answer().plans.front()));
 }
@@ -137,7 +137,7 @@ TEST(Offloading, ASlowWayIsNotTaken) {
   const Cluster slow = cluster_with(HostLink{.bandwidth = {1e6}});
   const Pool none = offloading(problem_of(layers, slow, 250));
   EXPECT_TRUE(none.answer().plans.empty());
-  EXPECT_FALSE(none.host_lack());
+  EXPECT_FALSE(none.answer().host_lack);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "planner/cost/stages/stage_costs.h"
 #include "planner/schedules/zb_greedy.h"
-#include "planner/search/choices/placements.h"
+#include "planner/search/steps/placements.h"
 #include "tests/search/as_told.h"
 #include "tests/search/built_instance.h"
 
@@ -16,6 +16,18 @@ namespace {
 /// The plans of zb_greedy where the family has its stages.
 std::vector<Priced> plans_by_family(const Problem& problem) {
   return search(problem, {.iterations = 20}).all;
+}
+
+/// What the step adds to a pool of these plans, the fastest first.
+std::vector<Priced> placed_plans(const Problem& problem, const std::vector<Priced>& plans,
+                                 const SearchOptions& options) {
+  Pool pool(problem.memory_limit);
+  pool.add(plans);
+  add_placed_plans(problem, options, search, pool);
+  std::vector<Priced> added;
+  for (const Priced& plan : pool.answer().plans)
+    if (std::ranges::find(plans, plan) == plans.end()) added.push_back(plan);
+  return added;
 }
 
 /// Calls `visit` with every placement of so many stages that leaves no rank without one.
@@ -81,7 +93,7 @@ TEST(Placement, ThreeStagesOnTwoRanksAreTheBestByHand) {
   const std::vector<Priced> plans = plans_by_family(problem);
   ASSERT_FALSE(plans.empty());
   EXPECT_GE(plans.front().estimate, Nanoseconds{48'000});
-  const std::vector<Priced> placed = placed_plans(problem, plans, {.iterations = 20}, search);
+  const std::vector<Priced> placed = placed_plans(problem, plans, {.iterations = 20});
   ASSERT_FALSE(placed.empty());
   const std::vector<RankId>& rank = placed.front().placement.rank_of_stage;
   ASSERT_EQ(rank.size(), 3u);
@@ -99,8 +111,8 @@ TEST(Placement, PlansAreWhatTheySayFitAndAreFaster) {
     Problem problem = instance.problem({instance.built(1), instance.built(2), instance.folded()});
     if (seed % 3 == 0) problem.recompute = Recompute::Choose;
     const std::vector<Priced> plans = plans_by_family(problem);
-    const std::vector<Priced> placed = placed_plans(problem, plans, {.iterations = 20}, search);
-    EXPECT_EQ(placed, placed_plans(problem, plans, {.iterations = 20, .threads = 3}, search));
+    const std::vector<Priced> placed = placed_plans(problem, plans, {.iterations = 20});
+    EXPECT_EQ(placed, placed_plans(problem, plans, {.iterations = 20, .threads = 3}));
     for (const Priced& plan : placed) {
       expect_as_told(problem, plan);
       for (const ScheduleSpec& listed : problem.schedules)  // a name that is listed comes first
@@ -128,7 +140,7 @@ TEST(Placement, FewAreFasterThanTheStepOfAllPlacementsAndCuts) {
     for (std::size_t r = 0; r < ranks; ++r) problem.device_of_rank.emplace_back(r);
     problem.memory_limit.assign(ranks, Bytes{1 << 30});
     const std::vector<Priced> plans = plans_by_family(problem);
-    const std::vector<Priced> placed = placed_plans(problem, plans, {.iterations = 20}, search);
+    const std::vector<Priced> placed = placed_plans(problem, plans, {.iterations = 20});
     const double before = static_cast<double>(plans.front().estimate.count());
     const double step =
         placed.empty() ? before : static_cast<double>(placed.front().estimate.count());
@@ -151,7 +163,7 @@ TEST(Placement, KeepsGivenCuts) {
                         Partition{{0, 1, 2}}};
   const std::vector<Priced> plans = plans_by_family(problem);  // round robin: 3 and 5
   EXPECT_GE(plans.front().estimate, Nanoseconds{4 * 15'000});
-  const std::vector<Priced> placed = placed_plans(problem, plans, {.iterations = 20}, search);
+  const std::vector<Priced> placed = placed_plans(problem, plans, {.iterations = 20});
   ASSERT_FALSE(placed.empty());  // 1 + 3 and 2 + 2: the second rank begins after 4
   EXPECT_EQ(placed.front().partition, *problem.cuts);
   EXPECT_EQ(placed.front().estimate, Nanoseconds{4 * 12'000 + 4'000});
@@ -166,8 +178,8 @@ TEST(Placement, IsOfOrdersThatAreBuilt) {
                         {DeviceId{0}, DeviceId{1}},
                         {Bytes{1 << 20}, Bytes{1 << 20}},
                         std::nullopt};
-  EXPECT_TRUE(placed_plans(problem, plans_by_family(problem), {.iterations = 5}, search).empty());
-  EXPECT_TRUE(placed_plans(problem, {}, {.iterations = 5}, search).empty());
+  EXPECT_TRUE(placed_plans(problem, plans_by_family(problem), {.iterations = 5}).empty());
+  EXPECT_TRUE(placed_plans(problem, {}, {.iterations = 5}).empty());
   ScheduleSpec spec{"1f1b", 2, 4, 1, {}, {}};
   spec.rank_of_stage = {RankId{1}, RankId{0}};
   EXPECT_TRUE(refusal(spec));

@@ -10,8 +10,8 @@
 #include "planner/search/bound/slice_bound.h"
 #include "planner/search/bound/work_bound.h"
 #include "planner/search/choices/leaner_orders.h"
-#include "planner/search/choices/offloading.h"
 #include "planner/search/price/price.h"
+#include "planner/search/steps/offloading.h"
 #include "tests/search/random_instance.h"
 #include "tests/search/random_sequences.h"
 

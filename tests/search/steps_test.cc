@@ -1,8 +1,7 @@
-// The runner of steps checks each step's work: the best plan and what is claimed.
-#include "planner/search/choices/steps.h"
-
+// The runner of a step checks its step's work: the best plan and what is claimed.
 #include <gtest/gtest.h>
 
+#include "planner/search/steps/step.h"
 #include "tests/search/random_instance.h"
 
 namespace pfeife {
@@ -19,12 +18,10 @@ TEST(Steps, ABoundAboveAListedPlanIsADefect) {
   const SearchOptions options{.iterations = 20};
   const Answer answer = search(problem, options);
   ASSERT_TRUE(answer.bound && !answer.plans.empty());
-  const SearchFunction again = search;
   const auto with_bound = [&](Nanoseconds time) {
     Pool pool(answer, problem.memory_limit);
     pool.rebound(time);
-    take_steps({.problem = problem, .options = options, .search = again, .handed = {answer.plans}},
-               pool);
+    take_step("given plans", problem, options, pool, [&] { pool.add(answer.plans); });
   };
   EXPECT_NO_THROW(with_bound(answer.plans.front().estimate));
   EXPECT_ANY_THROW(with_bound(answer.plans.front().estimate + Nanoseconds{1}));

@@ -1,6 +1,6 @@
 // Plans of microbatches that differ: against brute force over all cuts and all orders of small
 // problems, and what the bound says of them.
-#include "planner/search/joint/unequal_microbatches.h"
+#include "planner/search/steps/unequal_microbatches.h"
 
 #include <gtest/gtest.h>
 

@@ -11,6 +11,7 @@
 
 #include "planner/ir/result/certificate.h"
 #include "planner/ir/result/covered.h"
+#include "planner/ir/result/need.h"
 #include "planner/ir/result/plan.h"
 #include "planner/ir/result/priced.h"
 #include "planner/ir/result/reason.h"
@@ -27,6 +28,12 @@ struct Infeasible {
   bool proven = false;  ///< no cuts of any listed schedule fit; false: none was found
 
   Bytes lacking() const { return needed - available; }
+};
+
+/// What a host lacks for a plan that fits the devices, and the plan's name.
+struct HostLack {
+  Shortage shortage;
+  std::string plan;
 };
 
 /// Why a schedule is not among the plans of a search.
@@ -109,6 +116,8 @@ struct Answer : RecordedAnswer, Claim {
   std::vector<Priced> front;
   std::optional<Infeasible>
       infeasible;  ///< set iff plans is empty and some schedule could be built
+  /// Where plans may offload and none fits: the smallest shortage of a host.
+  std::optional<HostLack> host_lack;
   std::vector<Rejected> rejected;
   Recompute recompute = Recompute::None;  ///< Problem::recompute: what bound and plans are of
   std::size_t candidates = 0;             ///< evaluated

@@ -66,12 +66,19 @@ class Alternatives {
                              : alternative.timed.value_or(alternative.plan->estimate);
   }
 
-  /// What is known without a search, which holds for every choice of recomputed stages.
+  /// What is known without a search, which holds for every choice of what stages recompute and
+  /// offload.
   void forget(std::size_t i) {
-    all_[i].listed = all_[i].any_order =
-        Nanoseconds{static_cast<std::int64_t>(work_bound(problems_[i]))};
+    const Problem& problem = problems_[i];
+    all_[i].listed = all_[i].any_order = Nanoseconds{
+        static_cast<std::int64_t>(work_bound(problem.offload ? without_limits(problem) : problem))};
     all_[i].recompute =
         problems_[i].recompute == Recompute::None ? Recompute::Choose : problems_[i].recompute;
+  }
+
+  /// Whether what is claimed holds for plans that offload, if these are asked for.
+  static bool covers_all(const Problem& problem, const Answer& outcome) {
+    return !problem.offload || std::ranges::any_of(outcome.covered, &Covered::offload);
   }
 
   /// Takes what a search has found. A bound holds for the plans of the schedules that are listed,
@@ -91,11 +98,13 @@ class Alternatives {
       forget(i);
     }
     alternative.searched = true, alternative.recompute = outcome.recompute;
-    if (outcome.bound) alternative.listed = std::max(alternative.listed, outcome.bound->time);
-    if (outcome.bound && outcome.plans[0].order)
-      alternative.any_order = std::max(alternative.any_order, outcome.bound->time);
-    if (outcome.infeasible && outcome.infeasible->proven)
-      alternative.listed = alternative.any_order = kNothingFits;
+    if (covers_all(problems_[i], outcome)) {
+      if (outcome.bound) alternative.listed = std::max(alternative.listed, outcome.bound->time);
+      if (outcome.bound && outcome.plans[0].order)
+        alternative.any_order = std::max(alternative.any_order, outcome.bound->time);
+      if (outcome.infeasible && outcome.infeasible->proven)
+        alternative.listed = alternative.any_order = kNothingFits;
+    }
     if (slower) return;
     alternative.infeasible = outcome.infeasible, alternative.timed = timed;
     if (!outcome.plans.empty()) alternative.plan = outcome.plans[0];

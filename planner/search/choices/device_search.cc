@@ -60,7 +60,8 @@ BestDevices search_devices(const std::vector<Problem>& problems, const SearchOpt
     }
     if (!promising.all)
       not_listed = std::min(not_listed,
-                            Nanoseconds{static_cast<std::int64_t>(any_devices_bound(problems[i]))});
+                            Nanoseconds{static_cast<std::int64_t>(any_devices_bound(
+                                problems[i].offload ? without_limits(problems[i]) : problems[i]))});
   }
   result.found = search_alternatives(result.problems, options, searcher, kFinals);
   Pool pool(std::move(result.found.outcome), problems.front().memory_limit);

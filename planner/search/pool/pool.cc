@@ -63,8 +63,8 @@ void Pool::add(const std::optional<Infeasible>& lack) {
 }
 
 void Pool::note_host_lack(HostLack lack) {
-  if (!host_lack_ || lack.shortage.lacking() < host_lack_->shortage.lacking())
-    host_lack_ = std::move(lack);
+  if (!answer_.host_lack || lack.shortage.lacking() < answer_.host_lack->shortage.lacking())
+    answer_.host_lack = std::move(lack);
 }
 
 void Pool::prove_infeasible(bool proven) {

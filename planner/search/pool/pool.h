@@ -18,12 +18,6 @@ namespace pfeife {
 /// either does.
 Claim joined(Claim claim, const Claim& other);
 
-/// What a host lacks for a plan that fits the devices, and the plan's name.
-struct HostLack {
-  Shortage shortage;
-  std::string plan;
-};
-
 class Pool {
  public:
   /// `memory_limit`: [rank], by which plans are full.
@@ -51,7 +45,6 @@ class Pool {
   void add(const std::optional<Infeasible>& lack);
   /// Kept, if it is the least of all.
   void note_host_lack(HostLack lack);
-  const std::optional<HostLack>& host_lack() const { return host_lack_; }
   /// It is proven that nothing fits, or no longer.
   void prove_infeasible(bool proven);
 
@@ -93,7 +86,6 @@ class Pool {
 
   Answer answer_;
   std::vector<Bytes> memory_limit_;
-  std::optional<HostLack> host_lack_;
 };
 
 }  // namespace pfeife

@@ -1,7 +1,6 @@
-#include "planner/search/choices/offloading.h"
+#include "planner/search/steps/offloading.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "planner/ir/basics/error.h"
@@ -61,24 +60,19 @@ void add_offloading_plans(const Problem& problem, const SearchOptions& options,
         {}, "plan.offload is auto, but no device of the cluster " + problem.cluster->name +
                 " has a way to its host; give its kind a host_link in the cluster "
                 "file, as host_link: {bandwidth: 25 GB/s}, or leave plan.offload out");
-  Problem roomy = problem;
-  roomy.allocator.reset();
-  roomy.recompute = Recompute::None, roomy.recompute_except_last = false;
-  roomy.memory_limit.assign(problem.memory_limit.size(),
-                            Bytes{std::numeric_limits<std::int64_t>::max() / 4});
   SearchOptions quiet = options;
   quiet.progress = {}, quiet.after_step = {}, quiet.times = {}, quiet.certificate = false;
-  Answer without_limits = search(roomy, quiet);
-  std::vector<PlanOrLack> all(without_limits.plans.size());
+  Answer roomy = search(without_limits(problem), quiet);
+  std::vector<PlanOrLack> all(roomy.plans.size());
   parallel_for(all.size(), options.threads,
-               [&](std::size_t i) { all[i] = plan_or_lack(problem, without_limits.plans[i]); });
+               [&](std::size_t i) { all[i] = plan_or_lack(problem, roomy.plans[i]); });
   std::vector<Priced> plans;
   const std::size_t most = std::min<std::size_t>(options.effort(), kMostMoved);
-  const bool open = !problem.cuts && !without_limits.plans.empty();
+  const bool open = !problem.cuts && !roomy.plans.empty();
   if (open &&
       std::ranges::none_of(all, [](const PlanOrLack& found) { return found.plan.has_value(); }))
     if (const auto fits =
-            moved_to_fit(problem, with_least_memory(problem, without_limits.plans.front()), most))
+            moved_to_fit(problem, with_least_memory(problem, roomy.plans.front()), most))
       all.push_back(plan_or_lack(problem, *fits));
   for (PlanOrLack& of_plan : all) {
     if (of_plan.lack) pool.note_host_lack(*std::move(of_plan.lack));
@@ -90,7 +84,8 @@ void add_offloading_plans(const Problem& problem, const SearchOptions& options,
     *fastest = improved(problem, std::move(*fastest), most);
   }
   pool.add(std::move(plans));
-  Claim claim = std::move(without_limits);
+  pool.set_recompute(problem.recompute);
+  Claim claim = std::move(roomy);
   if (std::optional<Bound>& bound = claim.bound)
     bound->memory_limit = problem.memory_limit, bound->recompute = problem.recompute;
   for (Covered& covered : claim.covered) covered.offload = true;

@@ -14,9 +14,9 @@ namespace pfeife {
 
 /// Adds plans that offload to the pool: those that fit the memory of devices and of hosts. If there
 /// is one, the pool's lower bound on the step becomes one that holds for all its plans, whether
-/// they offload or not. If there is none, the pool notes (Pool::host_lack) which plan would fit the
-/// devices with the smallest shortage of a host's memory. Errors: ConfigError where no device has a
-/// host_link.
+/// they offload or not. If there is none, the pool notes (Answer::host_lack) which plan would fit
+/// the devices with the smallest shortage of a host's memory. Errors: ConfigError where no device
+/// has a host_link.
 void add_offloading_plans(const Problem& problem, const SearchOptions& options,
                           const SearchFunction& search, Pool& pool);
 

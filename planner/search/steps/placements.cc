@@ -1,4 +1,4 @@
-#include "planner/search/choices/placements.h"
+#include "planner/search/steps/placements.h"
 
 #include <algorithm>
 #include <array>
@@ -174,12 +174,13 @@ std::optional<Priced> polished(const CutModel& model, const Problem& problem, co
 
 }  // namespace
 
-std::vector<Priced> placed_plans(const Problem& problem, const std::vector<Priced>& plans,
-                                 const SearchOptions& options, const SearchFunction& search) {
+void add_placed_plans(const Problem& problem, const SearchOptions& options,
+                      const SearchFunction& search, Pool& pool) {
+  const std::vector<Priced>& plans = pool.answer().plans;
   if (plans.empty() || problem.device_of_rank.size() < 2 ||
       std::ranges::find(problem.schedules, kFamily, &ScheduleSpec::family) ==
           problem.schedules.end())
-    return {};
+    return;
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,
                        problem.recomputes_all(), problem.norm);
   const std::vector<Placed> from = starts(model, plans);
@@ -203,7 +204,7 @@ std::vector<Priced> placed_plans(const Problem& problem, const std::vector<Price
   for (std::optional<Priced>& plan : found)
     if (plan && plan->estimate < fastest) faster.push_back(*std::move(plan));
   std::ranges::stable_sort(faster, {}, &Priced::estimate);
-  return faster;
+  pool.add(std::move(faster));
 }
 
 }  // namespace pfeife

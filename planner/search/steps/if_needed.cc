@@ -1,4 +1,4 @@
-#include "planner/search/joint/if_needed.h"
+#include "planner/search/steps/if_needed.h"
 
 #include <algorithm>
 
@@ -28,6 +28,7 @@ Problem with_settled_recomputation(Problem problem) {
   if (attention) problem.recompute = Recompute::Blocks;
   if (problem.recompute == Recompute::Blocks && problem.blocks.empty())
     problem.blocks = attention ? attention_blocks(problem.layers) : model_blocks(problem.layers);
+  if (problem.recompute == Recompute::None) problem.recompute_except_last = false;
   return problem;
 }
 

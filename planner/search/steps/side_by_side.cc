@@ -1,4 +1,4 @@
-#include "planner/search/joint/side_by_side.h"
+#include "planner/search/steps/side_by_side.h"
 
 #include <algorithm>
 
@@ -38,18 +38,17 @@ std::vector<Priced> plans_of(const Problem& problem, const Answer& of_compute, c
 
 }  // namespace
 
-Answer search_side_by_side(const Problem& problem, const SearchOptions& options,
-                           const SearchFunction& search) {
-  const auto hides = [&](const ScheduleSpec& s) { return hides_collectives(problem.layers, s); };
-  SearchOptions settled = options;
-  settled.certificate = false;
-  Problem others = problem;
-  std::erase_if(others.schedules, hides);
+void add_side_by_side(const Problem& problem, const SearchOptions& options,
+                      const SearchFunction& search, Pool& pool) {
   const Layers compute = without_collectives(problem.layers);
   Problem hiding = with_layers(problem, compute);
-  std::erase_if(hiding.schedules, [&](const ScheduleSpec& s) { return !hides(s); });
+  std::erase_if(hiding.schedules,
+                [&](const ScheduleSpec& spec) { return !hides_collectives(problem.layers, spec); });
+  const bool alone = std::ranges::all_of(problem.schedules, [&](const ScheduleSpec& spec) {
+    return spec.slices > 1 || hides_collectives(problem.layers, spec);
+  });
 
-  Answer of_compute = search(hiding, settled);
+  Answer of_compute = search(hiding, options);
   if (of_compute.bound) {
     Problem listed = problem;
     listed.schedules = hiding.schedules;
@@ -57,14 +56,10 @@ Answer search_side_by_side(const Problem& problem, const SearchOptions& options,
                                       Nanoseconds{static_cast<std::int64_t>(work_bound(listed))});
   }
   for (Covered& covered : of_compute.covered) covered.hides_collectives = true;
-  const bool alone = others.schedules.empty();
-  Answer beside;
-  if (!alone) beside = search(others, settled);
+  const Answer& beside = pool.answer();
   std::vector<Priced> plans = plans_of(problem, of_compute, beside, options.effort());
   const bool may_fit = beside.infeasible && !beside.infeasible->proven;
-  const Claim claim = alone ? static_cast<Claim>(of_compute) : joined(beside, of_compute);
-  Pool pool(std::move(beside), problem.memory_limit);
-  pool.set_recompute(problem.recompute);
+  Claim claim = alone ? static_cast<Claim>(of_compute) : joined(beside, of_compute);
   pool.count(of_compute.candidates, of_compute.effort);
   pool.add(std::move(plans));
   pool.reject(std::move(of_compute.rejected));
@@ -73,8 +68,7 @@ Answer search_side_by_side(const Problem& problem, const SearchOptions& options,
   pool.leave_out_orders(pool.answer().orders_left_out || of_compute.orders_left_out);
   if (of_compute.infeasible && pool.answer().infeasible)
     pool.prove_infeasible(of_compute.infeasible->proven && !may_fit);
-  pool.claim(pool.answer().plans.empty() ? Claim{} : claim);
-  return std::move(pool).take();
+  pool.claim(pool.answer().plans.empty() ? Claim{} : std::move(claim));
 }
 
 }  // namespace pfeife

@@ -1,4 +1,4 @@
-#include "planner/search/joint/least_segments.h"
+#include "planner/search/steps/least_segments.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "planner/search/joint/given_cuts.h"
+#include "planner/search/steps/given_cuts.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,7 +1,6 @@
-#include "planner/search/joint/unequal_microbatches.h"
+#include "planner/search/steps/unequal_microbatches.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "planner/cost/layers/microbatch_layers.h"
 #include "planner/ir/basics/parallel.h"
@@ -61,11 +60,11 @@ Answer plans_of_equal_ones(const Problem& problem, const SearchOptions& options,
   quiet.certificate = false, quiet.times = {};
   Answer found = search(equal, quiet);
   if (!found.plans.empty()) return found;
-  std::ranges::fill(equal.memory_limit, Bytes{std::numeric_limits<std::int64_t>::max() / 4});
-  equal.allocator.reset();
-  if (is_chosen(equal.recompute)) equal.recompute = Recompute::None;
   quiet.progress = {};
-  return search(equal, quiet);
+  Problem roomy = without_limits(equal);
+  if (!is_chosen(equal.recompute))
+    roomy.recompute = equal.recompute, roomy.recompute_except_last = equal.recompute_except_last;
+  return search(roomy, quiet);
 }
 
 /// [rank] What the limits leave for activations, before buffers.

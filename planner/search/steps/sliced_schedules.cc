@@ -1,7 +1,6 @@
-#include "planner/search/joint/sliced_schedules.h"
+#include "planner/search/steps/sliced_schedules.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "planner/cost/stages/blocks.h"
@@ -29,16 +28,13 @@ std::vector<Partition> cuts_of_work(const Problem& problem, const std::vector<Sc
                                     const SearchOptions& options, const SearchFunction& search) {
   std::set<std::size_t> stages_per_rank;
   for (const ScheduleSpec& spec : sliced) stages_per_rank.insert(spec.stages_per_rank);
-  Problem whole = problem;
+  Problem whole = without_limits(problem);
   whole.schedules.clear();
   for (const std::size_t v : stages_per_rank)
     whole.schedules.push_back({.family = v == 1 ? "1f1b" : "looped",
                                .ranks = sliced.front().ranks,
                                .microbatches = sliced.front().microbatches,
                                .stages_per_rank = v});
-  std::ranges::fill(whole.memory_limit, Bytes{std::numeric_limits<std::int64_t>::max() / 4});
-  whole.allocator.reset();
-  whole.recompute = Recompute::None;
   SearchOptions brief = options;
   brief.certificate = false, brief.progress = {};
   brief.iterations = std::min(options.effort(), kEffortForCuts);
@@ -162,31 +158,23 @@ bool has_slices(const Problem& problem) {
   return std::ranges::any_of(problem.schedules, is_sliced);
 }
 
-Answer search_with_slices(const Problem& problem, const SearchOptions& options,
-                          const SearchFunction& search) {
-  Problem whole = problem;
-  std::erase_if(whole.schedules, is_sliced);
+void add_sliced_plans(const Problem& problem, const SearchOptions& options,
+                      const SearchFunction& search, Pool& pool) {
   std::vector<ScheduleSpec> sliced;
   std::ranges::copy_if(problem.schedules, std::back_inserter(sliced), is_sliced);
-  SearchOptions settled = options;
-  settled.certificate = false;
-  Answer of_whole;
-  if (!whole.schedules.empty()) of_whole = search(whole, settled);
   SlicedPlans plans(problem, options.effort());
   std::vector<Partition> cuts;
   if (problem.cuts)
     cuts.push_back(*problem.cuts);
   else
     cuts = cuts_of_work(problem, sliced, options, search);
-  for (const Priced& plan : of_whole.all) cuts.push_back(plan.partition);
+  for (const Priced& plan : pool.answer().all) cuts.push_back(plan.partition);
   // Orders that are built go last: on the cuts of those that are written down, too.
   std::ranges::stable_partition(sliced, std::not_fn(is_built));
   for (const ScheduleSpec& spec : sliced) {
     plans.plan(spec, cuts);
     cuts.push_back(plans.found.empty() ? cuts.front() : plans.found.back().partition);
   }
-  Pool pool(std::move(of_whole), problem.memory_limit);
-  pool.set_recompute(problem.recompute);
   pool.count(plans.candidates);
   pool.add(std::move(plans.found));
   pool.keep(options.keep);
@@ -194,7 +182,6 @@ Answer search_with_slices(const Problem& problem, const SearchOptions& options,
   pool.add(plans.closest);
   pool.prove_infeasible(false);
   pool.claim(pool.answer().plans.empty() ? Claim{} : work_claim(problem));
-  return std::move(pool).take();
 }
 
 }  // namespace pfeife
