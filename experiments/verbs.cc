@@ -6,6 +6,7 @@
 #include <iostream>
 #include <thread>
 
+#include "experiments/config_verbs.h"
 #include "experiments/measure/calibrated.h"
 #include "experiments/pfeife.h"
 #include "experiments/show/calibration.h"
@@ -222,21 +223,6 @@ std::vector<double> read_prices(const std::string& text) {
   return prices;
 }
 
-/// A file, or one that is shipped by its name.
-std::filesystem::path file_named(const std::string& name, const std::string& what,
-                                 std::span<const ShippedFolder> folders) {
-  std::error_code error;
-  if (std::filesystem::is_regular_file(name, error)) return name;
-  if (const auto shipped = shipped_file(name, folders)) return *shipped;
-  const std::vector<std::string> names = shipped_names(folders);
-  const std::string nearest = nearest_spelling(name, names);
-  throw ConfigError(
-      {}, "there is no file \"" + name + "\", and no shipped " + what + " of that name" +
-              (nearest.empty() ? "" : "; did you mean " + nearest + "?") +
-              (names.empty() ? "; none is found: set PFEIFE_CONFIGS to the folder configs/"
-                             : "; shipped ones: pfeife-exp fits --list"));
-}
-
 /// The names that `fits` takes.
 std::string shipped_text(std::size_t width) {
   const auto listing = [&](const std::string& what, std::span<const ShippedFolder> folders) {
@@ -289,9 +275,9 @@ int answer_fits(const std::vector<std::string>& arguments) {
                       "which model, which clusters? Usage: pfeife-exp fits MODEL CLUSTER... "
                       "[--devices 8,16,64], for example: fits llama3_8b h100_sxm_hosts");
   FitsQuestion question;
-  question.model = file_named(names.front(), "model", kShippedModels);
+  question.model = named_file(names.front(), "model", kShippedModels);
   for (std::size_t i = 1; i < names.size(); ++i)
-    question.clusters.push_back(file_named(names[i], "cluster", kShippedClusters));
+    question.clusters.push_back(named_file(names[i], "cluster", kShippedClusters));
   if (found.contains("devices"))
     question.devices = read_numbers("devices", found["devices"].as<std::string>());
   if (found.contains("batch")) question.batch = found["batch"].as<std::int64_t>();
@@ -356,16 +342,45 @@ int list_products(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+std::filesystem::path named_file(const std::string& name, const std::string& what,
+                                 std::span<const ShippedFolder> folders) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(name, error)) return name;
+  if (const auto shipped = shipped_file(name, folders)) return *shipped;
+  const std::vector<std::string> names = shipped_names(folders);
+  const std::string nearest = nearest_spelling(name, names);
+  throw ConfigError(
+      {}, "there is no file \"" + name + "\", and no shipped " + what + " of that name" +
+              (nearest.empty() ? "" : "; did you mean " + nearest + "?") +
+              (names.empty() ? "; none is found: set PFEIFE_CONFIGS to the folder configs/"
+                             : "; shipped ones: pfeife-exp fits --list"));
+}
+
+namespace {
+
+using Verb = int (*)(const std::vector<std::string>&);
+constexpr std::pair<std::string_view, Verb> kVerbs[] = {
+    {"calibrate", [](const std::vector<std::string>& words) { return calibrate(words); }},
+    {"check", check_config},
+    {"compare", compare},
+    {"completion", print_completion},
+    {"export", export_plan_folder},
+    {"figure", make_figure},
+    {"fits", answer_fits},
+    {"init", init_config},
+    {"products", list_products},
+    {"schema", print_schema},
+    {"view", view}};
+
+}  // namespace
+
+std::vector<std::string> verb_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, run] : kVerbs) names.emplace_back(name);
+  return names;
+}
+
 std::optional<int> run_verb(const std::vector<std::string>& arguments) {
-  using Verb = int (*)(const std::vector<std::string>&);
-  static constexpr std::pair<std::string_view, Verb> kVerbs[] = {
-      {"calibrate", [](const std::vector<std::string>& words) { return calibrate(words); }},
-      {"compare", compare},
-      {"export", export_plan_folder},
-      {"figure", make_figure},
-      {"fits", answer_fits},
-      {"products", list_products},
-      {"view", view}};
   if (arguments.empty()) return std::nullopt;
   const auto* verb =
       std::ranges::find(kVerbs, arguments.front(), [](const auto& v) { return v.first; });

@@ -16,9 +16,9 @@ tools=$build/python-tools
 if [[ ! -e $tools/ready ]]; then
   rm -rf "$tools"
   "$python" -m venv "$tools"
-  if ! "$tools/bin/pip" install -q --disable-pip-version-check scikit-build-core nanobind numpy pytest mypy ruff distributed >"$place/said" 2>&1; then
+  if ! "$tools/bin/pip" install -q --disable-pip-version-check scikit-build-core nanobind numpy pytest mypy ruff distributed jsonschema >"$place/said" 2>&1; then
     cat "$place/said"
-    echo "skipped: pip cannot install scikit-build-core, nanobind, numpy, pytest, mypy, ruff, distributed"
+    echo "skipped: pip cannot install scikit-build-core, nanobind, numpy, pytest, mypy, ruff, distributed, jsonschema"
     exit 77
   fi
   touch "$tools/ready"
@@ -37,7 +37,7 @@ CMAKE_PREFIX_PATH=$prefix "$tools/bin/pip" wheel -q --disable-pip-version-check 
 rm -rf "$prefix"  # nothing of it may be needed
 cd "$place"
 export PATH=$place/fresh/bin:$PATH PFEIFE_SOURCE=$repository
-python -m pytest -q -p no:cacheprovider "$repository"/tests/python/test_{plan,schedule}.py
+python -m pytest -q -p no:cacheprovider "$repository"/tests/python/test_{plan,schedule,config}.py
 [[ ! -x $build/runtime/pfeife-run ]] || export PFEIFE_RUN=$build/runtime/pfeife-run  # which pipelines are compared with
 # Modules and pipelines need torch: the same package and pytest in the Python that has it.
 with_torch=${TORCH_PYTHON:-$repository/build/venv/bin/python}

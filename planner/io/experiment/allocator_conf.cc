@@ -84,7 +84,10 @@ Kind<std::optional<AllocatorSettings>> allocator_kind() {
             if (!settings) return yaml_scalar("none");
             const std::string text = allocator_text(*settings);
             return text.empty() ? yaml_scalar("default") : yaml_string(text);
-          }};
+          },
+          false,
+          {},
+          kTextSchema};
 }
 
 }  // namespace pfeife

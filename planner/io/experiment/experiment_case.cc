@@ -1,5 +1,6 @@
 #include "planner/io/experiment/experiment_case.h"
 
+#include "planner/io/files/quantity.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/io/model/operator_costs.h"
 #include "planner/io/plan/plan_files.h"
@@ -100,14 +101,16 @@ FieldList<Request> input_fields(const ListContext& context) {
                      },
                      [model](const Request& request) { return model->value(request.model); }}
           .always()
-          .needed(),
+          .needed()
+          .with_schema(either_schema({kTextSchema, model->schema()})),
       Field<Request>{"skips", "a file", "CSV of values that pass over layers, for a layer table",
                      [&context](const YamlNode& node, Request& request) {
                        request.model.skips =
                            input_file(node, *context.folder, "skips", *context.config);
                      },
                      [](const Request& request) { return file_value(request.model.skips); }}
-          .by_default("none"),
+          .by_default("none")
+          .with_schema(kTextSchema),
       Field<Request>{"profile", "a file, or `measure`",
                      "a measured `profile.yaml` of the archive, in place of the roofline; it must "
                      "be of the same device kind, precision and microbatch size. `measure`: it is "
@@ -117,7 +120,8 @@ FieldList<Request> input_fields(const ListContext& context) {
                                                                 context.config->profile_measured);
                      },
                      [](const Request& request) { return file_value(request.model.profile); }}
-          .by_default("none"),
+          .by_default("none")
+          .with_schema(kTextSchema),
       Field<Request>{"operators", "a map",
                      "[costs of operators](operators.md) that the [operator table]"
                      "(../../planner/cost/README.md#the-operator-table) does not know, or costs to "
@@ -126,7 +130,8 @@ FieldList<Request> input_fields(const ListContext& context) {
                        request.model.operators = operator_costs(node);
                      },
                      operators_of}
-          .by_default("none"),
+          .by_default("none")
+          .with_schema(map_schema({}, true)),
       field("parallel", &Request::replicas, replicas_map(),
             "of an architecture file, which mesh of devices: [meshes](meshes.md), with keys of its "
             "own. Of other models, how often the pipeline runs beside itself: "
@@ -140,7 +145,9 @@ FieldList<Request> input_fields(const ListContext& context) {
           [&context](const YamlNode& node, Request&) { read_cluster_input(node, context); },
           [](const Request& request) { return path_value(request.cluster); }}
           .always()
-          .needed()};
+          .needed()
+          .with_schema(
+              either_schema({kTextSchema, map_schema({{"file", kTextSchema, "", true}}, true)}))};
 }
 
 /// How a step is done, and what is calibrated.
@@ -176,13 +183,21 @@ FieldList<Request> step_fields(const ListContext& context) {
   with.value = [value = with.value](const Request& request) {
     return request.calibration.empty() ? YamlValue{} : value(request);
   };
-  return {std::move(calibration).by_default("none"),
+  std::vector<SchemaEntry> swept;
+  for (const auto& field : case_fields().fields())
+    swept.push_back({field.key, list_schema(field.schema), field.about});
+  return {std::move(calibration)
+              .by_default("none")
+              .with_schema(list_schema(calibration_fields({}).schema())),
           std::move(with).always().by_default("`calibrated`"),
           field("training", &Request::training, map_of(training_fields(context)),
                 "[how a step is done](#training)")
               .always()
               .by_default("see there"),
-          std::move(cases).always().by_default("one case")};
+          std::move(cases)
+              .always()
+              .by_default("one case")
+              .with_schema(either_schema({words_schema({}), map_schema(swept, true)}))};
 }
 
 /// What is asked of a pipeline.
@@ -239,18 +254,20 @@ FieldList<Request> pipeline_fields(const ListContext& context) {
       false,
       what_if_fields().keys()};
   return {
-      std::move(plan).always().by_default("a search"),
-      std::move(baselines).always(),
+      std::move(plan).always().by_default("a search").with_schema(plans->schema()),
+      std::move(baselines).always().with_schema(
+          list_schema(either_schema({kTextSchema, baseline->schema()}))),
       field("simulation", &Request::simulation, map_of(simulation_fields()),
             "[queues, links and jitter](engines.md#keys)")
           .always()
           .by_default("see there"),
-      std::move(what_if).by_default("none"),
+      std::move(what_if).by_default("none").with_schema(what_if_fields().schema()),
       Field<Request>{"engines", "`estimate`, `simulate`, `measure`",
                      "[what gives times](engines.md) of the plans; `estimate` always does",
                      read_engines, engines_value, true}
-          .always(),
-      std::move(measurement).always().by_default("see there"),
+          .always()
+          .with_schema(list_schema(words_schema({"estimate", "simulate", "measure"}))),
+      std::move(measurement).always().by_default("see there").with_schema(measured->schema()),
       std::move(select).always().by_default("`simulate` where that is done (and `plan.search` "
                                             "is `planner`), else `estimate`"),
       Field<Request>{"step_below", "a time, `2 s`",
@@ -258,12 +275,14 @@ FieldList<Request> pipeline_fields(const ListContext& context) {
                      "cases' (`cases: {devices: [1, 2, 3, 4]}`), and why the next fewer do not "
                      "do",
                      [](const YamlNode&, Request&) {}, [](const Request&) { return YamlValue{}; }}
-          .by_default("none"),
+          .by_default("none")
+          .with_schema(pattern_schema(pattern_of(Dimension::Time))),
       Field<Request>{"figures", "a list of maps",
                      "[figures of a paper](figures.md), drawn beside results.csv",
                      [](const YamlNode&, Request&) {}, [](const Request&) { return YamlValue{}; },
                      true, figure_fields().keys()}
-          .by_default("none")};
+          .by_default("none")
+          .with_schema(list_schema(figure_fields().schema()))};
 }
 
 /// What neither the key of a given plan nor `training` says is the plan's.

@@ -89,7 +89,8 @@ FieldList<ModelFiles> model_fields(const ListContext& context) {
                         },
                         [](const ModelFiles& model) { return path_value(model.file); }}
           .always()
-          .needed(),
+          .needed()
+          .with_schema(kTextSchema),
       field("format", &ModelFiles::format, word(model_formats()),
             "`pt2`: an archive; `table`: layers as CSV; `pipedream`, `piper`: [published profiles]"
             "(../profiles/README.md); `mesh`: a mesh's pipeline")

@@ -57,7 +57,10 @@ Kind<std::size_t> effort() {
           },
           [](std::size_t effort) {
             return yaml_scalar(effort == 0 ? "default" : std::to_string(effort));
-          }};
+          },
+          false,
+          {},
+          either_schema({words_schema({"default"}), range_schema(true, 1, kMostSchema)})};
 }
 
 /// The name of a linear order, one of those that the planner has.
@@ -90,11 +93,21 @@ YamlValue rank_devices_value(const Wishes& plan) {
 Field<Wishes> given_file(const std::string& key, std::optional<std::filesystem::path> Wishes::*file,
                          const ListContext& context, std::string about) {
   return {
-      key, "a file", std::move(about),
+      key,
+      "a file",
+      std::move(about),
       [key, file, &context](const YamlNode& node, Wishes& plan) {
         plan.*file = input_file(node, *context.folder, "plan." + key, *context.config);
       },
-      [file](const Wishes& plan) { return plan.*file ? path_value(*(plan.*file)) : YamlValue{}; }};
+      [file](const Wishes& plan) { return plan.*file ? path_value(*(plan.*file)) : YamlValue{}; },
+      false,
+      {},
+      false,
+      false,
+      false,
+      false,
+      {},
+      kTextSchema};
 }
 
 /// The keys that go together: those of a given plan, or of a given schedule; none = all.
@@ -213,7 +226,8 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
                     "the device of each rank. `search`: which of the first D runs which rank [is "
                     "found](open_choices.md)",
                     read_rank_devices, rank_devices_value, true}
-          .by_default("rank r on device r"),
+          .by_default("rank r on device r")
+          .with_schema(either_schema({words_schema({"search"}), list_schema(kAnySchema)})),
       field("placement", &Wishes::search_placement,
             word<bool>({{"by_family", false}, {"search", true}}),
             "which rank has which stage: round robin or a V, or [any](open_choices.md), with more "

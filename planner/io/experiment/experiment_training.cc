@@ -18,7 +18,10 @@ Kind<double> norm() {
                   "the largest norm that the gradients may have is above 0; leave it out for any");
             return norm;
           },
-          [](double norm) { return yaml_scalar(shortest(norm)); }};
+          [](double norm) { return yaml_scalar(shortest(norm)); },
+          false,
+          {},
+          R"({"type":"number","exclusiveMinimum":0})"};
 }
 
 const FieldList<JitterSettings>& jitter_fields() {
@@ -96,7 +99,9 @@ static Kind<DocumentLengths> document_lengths(const ListContext& context) {
               });
             });
           },
-          true};
+          true,
+          {},
+          either_schema({kTextSchema, R"({"type":"array"})"})};
 }
 
 const FieldList<SlowRank>& slow_rank_fields() {

@@ -19,7 +19,10 @@ Kind<int> length(const char* values, int least) {
                         node.as_string());
             return static_cast<int>(*length.value + 0.5);
           },
-          [](int pixels) { return yaml_scalar(std::to_string(pixels) + "px"); }};
+          [](int pixels) { return yaml_scalar(std::to_string(pixels) + "px"); },
+          false,
+          {},
+          pattern_schema(pattern_of(Dimension::Length))};
 }
 
 std::string read_stem(const YamlNode& node) {
@@ -56,8 +59,12 @@ std::string FigureSettings::file_stem() const {
 const FieldList<FigureSettings>& figure_fields() {
   using Figure = FigureSettings;
   const auto text = [](const char* values) {
-    return Kind<std::string>{values, [](const YamlNode& node) { return node.as_string(); },
-                             free_text().value};
+    return Kind<std::string>{values,
+                             [](const YamlNode& node) { return node.as_string(); },
+                             free_text().value,
+                             false,
+                             {},
+                             kTextSchema};
   };
   static const FieldList<FigureSettings> fields = {
       field("kind", &Figure::kind,

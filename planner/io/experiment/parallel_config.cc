@@ -25,6 +25,7 @@ template <std::integral Number>
 Kind<std::vector<Number>> sizes(Number least, Number most, const std::vector<Number>& open) {
   Kind<std::vector<Number>> kind = list_of(whole<Number>(least, most));
   kind.values = "`search`, a number, or a list";
+  kind.schema = either_schema({words_schema({"search"}), kind.schema});
   kind.read = [read = kind.read, open](const YamlNode& node) {
     if (is_search(node)) return open;
     const std::vector<Number> found = read(node);
@@ -45,6 +46,7 @@ Kind<std::vector<Recompute>> recomputation(const std::vector<Recompute>& all) {
     return is_search(node) ? all : read(node);
   };
   kind.value = [](const auto&) { return yaml_scalar("search"); };
+  kind.schema = either_schema({words_schema({"search"}), kind.schema});
   return kind;
 }
 
@@ -54,6 +56,7 @@ Kind<std::vector<Module>> modules_or_search() {
   kind.read = [read = kind.read](const YamlNode& node) {
     return is_search(node) ? std::vector<Module>{} : read(node);
   };
+  kind.schema = either_schema({words_schema({"search"}), kind.schema});
   kind.value = [value = kind.value](const std::vector<Module>& modules) {
     return modules.empty() ? yaml_scalar("search") : value(modules);
   };
@@ -104,7 +107,8 @@ FieldList<MeshModel> mesh_model_fields(const ListContext& context) {
                                  input_file(node, *context.folder, "model", *context.config);
                            },
                            [](const MeshModel& model) { return path_value(model.file); }}
-              .needed(),
+              .needed()
+              .with_schema(kTextSchema),
           Field<MeshModel>{"times", "a file of layer times",
                            "in place of the roofline; meshes that it lacks are left out",
                            [&context](const YamlNode& node, MeshModel& model) {
@@ -113,7 +117,8 @@ FieldList<MeshModel> mesh_model_fields(const ListContext& context) {
                                  node.as_string());
                            },
                            [](const MeshModel&) { return YamlValue{}; }}
-              .by_default("none"),
+              .by_default("none")
+              .with_schema(kTextSchema),
           field("measured_peak", &MeshModel::peak, map_of(peak_fields()),
                 "the memory of a run that was measured: [what the formula lacks](#measured-memory)")
               .by_default("none")};
@@ -127,14 +132,20 @@ std::optional<YamlNode> architecture_node(const YamlNode& root) {
 
 /// The part of a config that says which mesh.
 const FieldList<MeshQuestion>& mesh_config_fields() {
-  const auto read_elsewhere = [](const char* key, std::vector<std::string> keys = {}) {
+  const auto read_elsewhere = [](const char* key, std::string schema,
+                                 std::vector<std::string> keys = {}) {
     return Field<MeshQuestion>{
-        key, "", "", [](const YamlNode&, MeshQuestion&) {}, {}, false, std::move(keys)};
+        key, "", "", [](const YamlNode&, MeshQuestion&) {}, {}, false, std::move(keys)}
+        .needed()
+        .with_schema(std::move(schema));
   };
   static const ListContext none;
   static const FieldList<MeshQuestion> fields = {
-      version_field<MeshQuestion>(1), read_elsewhere("model", mesh_model_fields(none).keys()),
-      read_elsewhere("cluster"), group("training", mesh_training_fields()).needed(),
+      version_field<MeshQuestion>(1),
+      read_elsewhere("model", either_schema({kTextSchema, mesh_model_fields(none).schema()}),
+                     mesh_model_fields(none).keys()),
+      read_elsewhere("cluster", experiment_keys().find("cluster")->schema),
+      group("training", mesh_training_fields()).needed(),
       group("parallel", mesh_fields()).needed()};
   return fields;
 }
@@ -196,7 +207,8 @@ const FieldList<MeshQuestion>& mesh_fields() {
   static const FieldList<MeshQuestion> fields = {
       field("devices", &Question::devices, whole<std::int64_t>(1, 1 << 20),
             "how many, over all hosts; of a list, a row each")
-          .needed(),
+          .needed()
+          .with_schema(list_schema(range_schema(true, 1, 1 << 20))),
       size("tp", &Question::tp,
            "tensor parallelism; `search`: all sizes that divide. `devices` is the product of `tp`, "
            "`cp`, `pp` and `dp`"),
@@ -245,6 +257,16 @@ const FieldList<MeshQuestion>& mesh_fields() {
       of_run("overlap_factor", &MeshRun::overlap_factor, real(1, 4),
              "what collectives take of the device: [actions side by side](#overlap)")};
   return fields;
+}
+
+std::string config_schema(const ExperimentRules& rules) {
+  const std::filesystem::path folder;
+  const ListContext context{&folder, &rules, nullptr};
+  const FieldList<Request> pipeline = experiment_fields(context);
+  std::vector<SchemaEntry> mesh = mesh_config_fields().schema_entries();
+  for (SchemaEntry& entry : pipeline.only(pipeline_keys()).schema_entries())
+    mesh.push_back(std::move(entry));
+  return either_schema({pipeline.schema(), map_schema(mesh)});
 }
 
 std::vector<FieldRow> mesh_model_rows() {

@@ -1,7 +1,9 @@
 #include "planner/io/files/fields.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "planner/io/files/quantity.h"
 #include "planner/ir/basics/decimals.h"
 
 namespace pfeife {
@@ -40,6 +42,57 @@ void refuse_misplaced(const YamlNode& node, const Section& here,
 
 }  // namespace
 
+using Json = nlohmann::ordered_json;
+
+std::string map_schema(const std::vector<SchemaEntry>& entries, bool open) {
+  Json properties = Json::object(), required = Json::array();
+  for (const SchemaEntry& entry : entries) {
+    Json schema = Json::parse(entry.schema);
+    if (!entry.about.empty()) schema["description"] = entry.about;
+    properties[entry.key] = std::move(schema);
+    if (entry.required) required.push_back(entry.key);
+  }
+  Json schema{{"type", "object"}, {"properties", std::move(properties)}};
+  if (!required.empty()) schema["required"] = std::move(required);
+  if (!open) schema["additionalProperties"] = false;
+  return schema.dump();
+}
+
+std::string words_schema(const std::vector<std::string>& words) {
+  if (words.empty()) return kTextSchema;  // they are known elsewhere
+  Json values = Json::array();
+  for (const std::string& word : words)
+    if (word == "true" || word == "false")
+      values.push_back(word == "true");
+    else
+      values.push_back(word);
+  return Json{{"enum", std::move(values)}}.dump();
+}
+
+std::string range_schema(bool whole, double least, double most) {
+  Json schema{{"type", whole ? "integer" : "number"}};
+  const auto number = [&](double value) {
+    return whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
+  };
+  schema["minimum"] = number(least);
+  if (most < static_cast<double>(kAnyMore)) schema["maximum"] = number(most);
+  return schema.dump();
+}
+
+std::string pattern_schema(const std::string& pattern) {
+  return Json{{"type", "string"}, {"pattern", pattern}}.dump();
+}
+
+std::string list_schema(const std::string& item) {
+  return either_schema({item, Json{{"type", "array"}, {"items", Json::parse(item)}}.dump()});
+}
+
+std::string either_schema(const std::vector<std::string>& schemas) {
+  Json choices = Json::array();
+  for (const std::string& schema : schemas) choices.push_back(Json::parse(schema));
+  return Json{{"anyOf", std::move(choices)}}.dump();
+}
+
 Words<std::string> words_of(const std::vector<std::string>& names) {
   Words<std::string> words;
   for (const std::string& name : names) words.emplace_back(name, name);
@@ -60,44 +113,73 @@ std::string range_values(std::int64_t least, std::int64_t most) {
 Kind<double> real(double least, double most) {
   return {shortest(least) + " to " + shortest(most),
           [least, most](const YamlNode& node) { return node.as_double(least, most); },
-          [](double value) { return yaml_scalar(shortest(value)); }};
+          [](double value) { return yaml_scalar(shortest(value)); },
+          false,
+          {},
+          range_schema(false, least, most)};
 }
 
 Kind<bool> flag() {
-  return {"`true`, `false`", [](const YamlNode& node) { return node.as_bool(); },
-          [](bool value) { return yaml_scalar(value ? "true" : "false"); }};
+  return {"`true`, `false`",
+          [](const YamlNode& node) { return node.as_bool(); },
+          [](bool value) { return yaml_scalar(value ? "true" : "false"); },
+          false,
+          {},
+          R"({"type":"boolean"})"};
 }
 
 Kind<Nanoseconds> duration() {
-  return {"a time, `5 us`", [](const YamlNode& node) { return node.as_duration(); },
-          [](Nanoseconds time) { return yaml_amount(time); }};
+  return {"a time, `5 us`",
+          [](const YamlNode& node) { return node.as_duration(); },
+          [](Nanoseconds time) { return yaml_amount(time); },
+          false,
+          {},
+          pattern_schema(pattern_of(Dimension::Time))};
 }
 
 Kind<Bytes> memory() {
-  return {"memory, `2 GiB`", [](const YamlNode& node) { return node.as_bytes(); },
-          [](Bytes bytes) { return yaml_amount(bytes); }};
+  return {"memory, `2 GiB`",
+          [](const YamlNode& node) { return node.as_bytes(); },
+          [](Bytes bytes) { return yaml_amount(bytes); },
+          false,
+          {},
+          pattern_schema(pattern_of(Dimension::Memory))};
 }
 
 Kind<BytesPerSecond> bandwidth() {
   return {"a bandwidth, `300 GB/s`",
           [](const YamlNode& node) { return node.as_bytes_per_second(); },
-          [](BytesPerSecond rate) { return yaml_amount(rate); }};
+          [](BytesPerSecond rate) { return yaml_amount(rate); },
+          false,
+          {},
+          pattern_schema(pattern_of(Dimension::Bandwidth))};
 }
 
 Kind<FlopsPerSecond> speed() {
   return {"a speed, `35.6 TFLOP/s`",
           [](const YamlNode& node) { return node.as_flops_per_second(); },
-          [](FlopsPerSecond rate) { return yaml_amount(rate); }};
+          [](FlopsPerSecond rate) { return yaml_amount(rate); },
+          false,
+          {},
+          pattern_schema(pattern_of(Dimension::Speed))};
 }
 
 Kind<std::string> any_text() {
-  return {"text", [](const YamlNode& node) { return node.as_string(); },
-          [](const std::string& text) { return yaml_string(text); }};
+  return {"text",
+          [](const YamlNode& node) { return node.as_string(); },
+          [](const std::string& text) { return yaml_string(text); },
+          false,
+          {},
+          kTextSchema};
 }
 
 Kind<std::string> free_text() {
-  return {"text", [](const YamlNode& node) { return node.as_string(); },
-          [](const std::string& text) { return text.empty() ? YamlValue{} : yaml_string(text); }};
+  return {"text",
+          [](const YamlNode& node) { return node.as_string(); },
+          [](const std::string& text) { return text.empty() ? YamlValue{} : yaml_string(text); },
+          false,
+          {},
+          kTextSchema};
 }
 
 std::string quoted(const std::string& text) {

@@ -38,6 +38,7 @@ struct Kind {
   std::function<YamlValue(const T&)> value = {};  ///< null: the key is left out
   bool takes_list = false;
   std::vector<std::string> keys = {};  ///< of the maps that are its values
+  std::string schema = "{}";           ///< JSON Schema of its values; {} = any
 };
 
 /// A row of the reference's table.
@@ -56,7 +57,8 @@ struct Field {
   bool takes_paths = false;            ///< those maps have other keys, too: paths of keys
   bool takes_names = false;            ///< those maps stand below names
   bool written_always = false, required = false;
-  std::string usual = {};  ///< what the reference says of the default, if not the member's value
+  std::string usual = {};     ///< what the reference says of the default, if not the member's value
+  std::string schema = "{}";  ///< JSON Schema of its values; {} = any
 
   /// Also written where the value is the default.
   Field always() && { return written_always = true, std::move(*this); }
@@ -64,6 +66,7 @@ struct Field {
   Field needed() && { return required = true, std::move(*this); }
   Field by_default(std::string words) && { return usual = std::move(words), std::move(*this); }
   Field with_values(std::string words) && { return values = std::move(words), std::move(*this); }
+  Field with_schema(std::string json) && { return schema = std::move(json), std::move(*this); }
 };
 
 template <class Object, class T>
@@ -78,7 +81,13 @@ Field<Object> field(std::string key, T Object::*member, Kind<T> kind, std::strin
             return value(object.*member);
           },
           kind.takes_list,
-          std::move(kind.keys)};
+          std::move(kind.keys),
+          false,
+          false,
+          false,
+          false,
+          {},
+          std::move(kind.schema)};
 }
 
 /// A key that may be absent, and is then no value.
@@ -95,7 +104,13 @@ Field<Object> field(std::string key, std::optional<T> Object::*member, Kind<T> k
             return object.*member ? value(*(object.*member)) : YamlValue{};
           },
           kind.takes_list,
-          std::move(kind.keys)};
+          std::move(kind.keys),
+          false,
+          false,
+          false,
+          false,
+          {},
+          std::move(kind.schema)};
 }
 
 /// A member of a base; Object is to be named.
@@ -123,7 +138,8 @@ Field<Object> of_part(Part Object::*part, Field<Part> field) {
       field.takes_names,
       field.written_always,
       field.required,
-      std::move(field.usual)};
+      std::move(field.usual),
+      std::move(field.schema)};
 }
 
 /// The part is a member of a base; Object is to be named.
@@ -132,6 +148,25 @@ requires(std::derived_from<Object, Base> &&
          !std::same_as<Object, Base>) Field<Object> of_part(Part Base::*part, Field<Part> field) {
   return of_part(static_cast<Part Object::*>(part), std::move(field));
 }
+
+// JSON Schemas (draft 2020-12), as text.
+
+struct SchemaEntry {
+  std::string key, schema, about;
+  bool required = false;
+};
+/// A map of these keys; with other keys, too, if `open`.
+std::string map_schema(const std::vector<SchemaEntry>& entries, bool open = false);
+std::string words_schema(const std::vector<std::string>& words);
+std::string range_schema(bool whole, double least, double most);
+/// A text that matches a regular expression.
+std::string pattern_schema(const std::string& pattern);
+/// A value, or a list of such values.
+std::string list_schema(const std::string& item);
+std::string either_schema(const std::vector<std::string>& schemas);
+inline constexpr double kMostSchema = std::numeric_limits<double>::infinity();
+inline constexpr const char* kAnySchema = "{}";
+inline constexpr const char* kTextSchema = R"({"type":"string"})";
 
 template <class Object>
 class FieldList {
@@ -188,6 +223,15 @@ class FieldList {
     return yaml_map(std::move(entries));
   }
 
+  std::vector<SchemaEntry> schema_entries() const {
+    std::vector<SchemaEntry> entries;
+    for (const auto& field : fields_)
+      entries.push_back({field.key, field.schema, field.about, field.required});
+    return entries;
+  }
+  /// JSON Schema of the map.
+  std::string schema() const { return map_schema(schema_entries()); }
+
   /// `prefix` stands before each key: "training."; `usual` has the defaults.
   std::vector<FieldRow> rows(const std::string& prefix, const Object& usual = {}) const {
     std::vector<FieldRow> rows;
@@ -227,12 +271,16 @@ template <class T>
 Kind<T> word(const Words<T>& words) {
   std::vector<std::string> names;
   for (const auto& [name, value] : words) names.push_back(name);
-  return {listed_values(names), [words](const YamlNode& node) { return node.as_one_of<T>(words); },
+  return {listed_values(names),
+          [words](const YamlNode& node) { return node.as_one_of<T>(words); },
           [words](const T& value) {
             for (const auto& [name, of] : words)
               if (of == value) return yaml_scalar(name);
             return YamlValue{};
-          }};
+          },
+          false,
+          {},
+          words_schema(names)};
 }
 
 /// "1 to 64", or "1 or more" where nothing but the type limits it.
@@ -244,7 +292,10 @@ Kind<Number> whole(std::int64_t least, std::int64_t most) {
   return {
       range_values(least, most),
       [least, most](const YamlNode& node) { return static_cast<Number>(node.as_int(least, most)); },
-      [](Number value) { return yaml_scalar(std::to_string(value)); }};
+      [](Number value) { return yaml_scalar(std::to_string(value)); },
+      false,
+      {},
+      range_schema(true, static_cast<double>(least), static_cast<double>(most))};
 }
 
 Kind<double> real(double least, double most);
@@ -273,7 +324,9 @@ Kind<std::vector<T>> list_of(const Kind<T>& kind) {
             return values;
           },
           [value = kind.value](const std::vector<T>& values) { return list_value(values, value); },
-          true, kind.keys};
+          true,
+          kind.keys,
+          list_schema(kind.schema)};
 }
 
 /// A map of its own.
@@ -286,7 +339,10 @@ Kind<Object> map_of(const FieldList<Object>& fields) {
             list->read(node, object);
             return object;
           },
-          [list](const Object& object) { return list->value(object); }, false, fields.keys()};
+          [list](const Object& object) { return list->value(object); },
+          false,
+          fields.keys(),
+          fields.schema()};
 }
 
 // What a file as a whole has.
@@ -298,7 +354,8 @@ Field<Object> version_field(int version) {
                        [](const YamlNode&, Object&) {},
                        [version](const Object&) { return yaml_scalar(std::to_string(version)); }}
       .always()
-      .needed();
+      .needed()
+      .with_schema(range_schema(true, version, version));
 }
 
 /// A map whose keys are members of the same object.
@@ -311,7 +368,13 @@ Field<Object> group(std::string key, const FieldList<Object>& fields, std::strin
           [list](const YamlNode& node, Object& object) { list->read(node, object); },
           [list](const Object& object) { return list->value(object); },
           false,
-          fields.keys()};
+          fields.keys(),
+          false,
+          false,
+          false,
+          false,
+          {},
+          fields.schema()};
 }
 
 /// A map that stands below a key at the top of a file; "" = the top itself.

@@ -15,7 +15,7 @@ struct Unit {
   const char* name;
   double scale;
 };
-struct Dimension {
+struct Units {
   const char* what;     // for messages
   const char* example;  // likewise
   std::span<const Unit> units;
@@ -59,12 +59,12 @@ constexpr auto kTimeUnits =
 constexpr auto kLengthUnits = std::to_array<Unit>(
     {{"px", 1}, {"in", 96}, {"cm", 96 / 2.54}, {"mm", 96 / 25.4}, {"pt", 96 / 72.0}});
 
-constexpr Dimension kBytes{"an amount of memory", "24 GiB", kByteUnits};
-constexpr Dimension kRate{"a bandwidth", "300 GB/s", kRateUnits};
-constexpr Dimension kFlops{"an amount of work", "2.1 GFLOP", kFlopUnits};
-constexpr Dimension kFlopRate{"a speed", "35.6 TFLOP/s", kFlopRateUnits};
-constexpr Dimension kTime{"a time", "5 us", kTimeUnits};
-constexpr Dimension kLength{"a length", "3.3in", kLengthUnits};
+constexpr Units kBytes{"an amount of memory", "24 GiB", kByteUnits};
+constexpr Units kRate{"a bandwidth", "300 GB/s", kRateUnits};
+constexpr Units kFlops{"an amount of work", "2.1 GFLOP", kFlopUnits};
+constexpr Units kFlopRate{"a speed", "35.6 TFLOP/s", kFlopRateUnits};
+constexpr Units kTime{"a time", "5 us", kTimeUnits};
+constexpr Units kLength{"a length", "3.3in", kLengthUnits};
 
 /// "02" is 2 for some programs and, as "010", 8 for others: no number here.
 bool has_leading_zero(std::string_view digits) {
@@ -82,7 +82,7 @@ std::optional<double> take_number(std::string_view& text) {
   return number;
 }
 
-std::string wrong(const Dimension& dimension, std::string_view text, const std::string& why) {
+std::string wrong(const Units& dimension, std::string_view text, const std::string& why) {
   std::string units;
   for (const Unit& unit : dimension.units)
     units += (units.empty() ? "" : ", ") + std::string(unit.name);
@@ -90,7 +90,7 @@ std::string wrong(const Dimension& dimension, std::string_view text, const std::
          "\", found \"" + std::string(text) + "\"" + why + "; units allowed: " + units;
 }
 
-ParsedQuantity<double> parse(const Dimension& dimension, std::string_view text) {
+ParsedQuantity<double> parse(const Units& dimension, std::string_view text) {
   std::string_view rest = text;
   const std::optional<double> number = take_number(rest);
   if (!number)
@@ -113,7 +113,7 @@ ParsedQuantity<double> parse(const Dimension& dimension, std::string_view text) 
 
 /// The number of a text that is one in the unit itself, the first of its dimension; as a double it
 /// might lose its last digits.
-std::optional<std::int64_t> whole_in_unit(const Dimension& dimension, std::string_view text) {
+std::optional<std::int64_t> whole_in_unit(const Units& dimension, std::string_view text) {
   const std::string_view unit = dimension.units.front().name;
   if (!text.ends_with(unit)) return std::nullopt;
   text.remove_suffix(unit.size());
@@ -123,7 +123,7 @@ std::optional<std::int64_t> whole_in_unit(const Dimension& dimension, std::strin
 }
 
 /// To a whole number of bytes or nanoseconds, if it fits.
-ParsedQuantity<std::int64_t> parse_whole(const Dimension& dimension, std::string_view text) {
+ParsedQuantity<std::int64_t> parse_whole(const Units& dimension, std::string_view text) {
   if (const auto number = whole_in_unit(dimension, text)) return {*number, ""};
   const ParsedQuantity<double> found = parse(dimension, text);
   if (!found.value) return {std::nullopt, found.error};
@@ -131,7 +131,32 @@ ParsedQuantity<std::int64_t> parse_whole(const Dimension& dimension, std::string
   return {std::llround(*found.value), ""};
 }
 
+const Units& units_of(Dimension dimension) {
+  switch (dimension) {
+    case Dimension::Memory:
+      return kBytes;
+    case Dimension::Bandwidth:
+      return kRate;
+    case Dimension::Work:
+      return kFlops;
+    case Dimension::Speed:
+      return kFlopRate;
+    case Dimension::Time:
+      return kTime;
+    case Dimension::Length:
+      return kLength;
+  }
+  return kBytes;
+}
+
 }  // namespace
+
+std::string pattern_of(Dimension dimension) {
+  std::string names;
+  for (const Unit& unit : units_of(dimension).units)
+    names += (names.empty() ? "" : "|") + std::string(unit.name);
+  return "^((0|[1-9][0-9]*)([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)? *(" + names + ")$";
+}
 
 ParsedQuantity<Bytes> parse_bytes(std::string_view text) {
   const auto found = parse_whole(kBytes, text);

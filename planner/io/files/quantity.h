@@ -29,6 +29,10 @@ ParsedQuantity<Nanoseconds> parse_duration(std::string_view text);
 /// A length of a drawing, in pixels of 1/96 inch: "3.3in", "84mm", "240pt".
 ParsedQuantity<double> parse_length(std::string_view text);
 
+enum class Dimension { Memory, Bandwidth, Work, Speed, Time, Length };
+/// A regular expression that the texts match which its parser reads.
+std::string pattern_of(Dimension dimension);
+
 /// A plain decimal number, the whole text; nothing if it is not one, not finite or out of range.
 std::optional<double> parse_number(std::string_view text);
 std::optional<std::int64_t> parse_integer(std::string_view text);

@@ -74,7 +74,9 @@ Kind<std::vector<MicrobatchScale>> microbatch_scales() {
           [](const std::vector<MicrobatchScale>& scales) {
             return scales.empty() ? YamlValue{} : list_value(scales, scale_value);
           },
-          true};
+          true,
+          {},
+          R"({"type":"array"})"};
 }
 
 Kind<Optimizer> optimizer_kind() {
@@ -89,7 +91,10 @@ Kind<Optimizer> optimizer_kind() {
           },
           [name = named.value, own = own.value](const Optimizer& optimizer) {
             return optimizer.kind == Optimizer::Own ? own(optimizer) : name(optimizer);
-          }};
+          },
+          false,
+          {},
+          either_schema({named.schema, own.schema})};
 }
 
 Optimizer optimizer_named(const std::string& text) {
