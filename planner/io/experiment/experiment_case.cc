@@ -256,7 +256,7 @@ FieldList<Request> pipeline_fields(const ListContext& context) {
   return {
       std::move(plan).always().by_default("a search").with_schema(plans->schema()),
       std::move(baselines).always().with_schema(
-          list_schema(either_schema({kTextSchema, baseline->schema()}))),
+          list_schema(either_schema({baseline->find("family")->schema, baseline->schema()}))),
       field("simulation", &Request::simulation, map_of(simulation_fields()),
             "[queues, links and jitter](engines.md#keys)")
           .always()
