@@ -251,6 +251,11 @@ static std::vector<MicrobatchScale> scales_of(const Layers& layers, const ModelU
 
 Layers as_used(Layers layers, const ModelUse& use, const Cluster& cluster) {
   layers.microbatches = without_equal_ones(scales_of(layers, use));
+  if (!layers.microbatches.empty() && !layers.steps.empty())
+    throw RefusedWish("training.microbatch_costs",
+                      "training.microbatch_costs: this mesh has actions side by side on two "
+                      "streams, priced for microbatches that are alike; choose the mesh with "
+                      "parallel.overlap: sums, or leave microbatch_costs out");
   layers = replicated(std::move(layers), use.replicas, cluster);
   return use.mode == Mode::Forward ? forward_layers(std::move(layers)) : layers;
 }

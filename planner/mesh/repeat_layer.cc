@@ -30,8 +30,8 @@ class Repeater {
 
   Layers repeated() {
     made_ = few_;
-    made_.layers.clear(), made_.collectives.clear(), made_.values.clear(), made_.storages.clear(),
-        made_.parameters.clear();
+    made_.layers.clear(), made_.collectives.clear(), made_.steps.clear(), made_.values.clear(),
+        made_.storages.clear(), made_.parameters.clear();
     if (made_.sequence) made_.sequence->attention.clear(), made_.sequence->keys_values.clear();
     each(
         few_.layers.size(), [](std::size_t l) { return l; },
@@ -89,6 +89,7 @@ class Repeater {
       *name = renamed(std::move(*name), to - 1);
     made_.layers.push_back(std::move(layer));
     if (!few_.collectives.empty()) made_.collectives.push_back(few_.collectives[l]);
+    if (!few_.steps.empty()) made_.steps.push_back(few_.steps[l]);
     if (!few_.sequence) return;
     made_.sequence->attention.push_back(few_.sequence->attention[l]);
     made_.sequence->keys_values.push_back(few_.sequence->keys_values[l]);

@@ -67,6 +67,10 @@ TEST(StageFile, HasWhatOffloadsOverlapsAndSlicesAdd) {
                          "offloaded_bytes,offload_ns,reload_ns,unkept_forward_bytes\n"
                          "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1,2,3,4,5,6\n"));
   EXPECT_THAT(whole, testing::HasSubstr("\none_copy_engine\n1\n\noverlap_factor\n1.25\n"));
+  costs.side_by_side = {{StageId{0}, StageId{0}, Nanoseconds(9), Nanoseconds(8)}};
+  EXPECT_THAT(stages_text(costs, round_robin(1, 1)),
+              testing::HasSubstr("1.25\n\nforward_of,backward_of,with_backward_ns,with_input_ns\n"
+                                 "0,0,9,8\n"));
   StageCosts sliced;
   sliced.stages.resize(1);
   StageCosts::Slice& slice = sliced.slices.emplace_back();

@@ -60,6 +60,19 @@ void add_collectives(Layers& layers, std::mt19937& random, double share) {
   }
 }
 
+/// The layers' times in random steps.
+void add_steps(Layers& layers, std::mt19937& random) {
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    std::vector<PassStep>& steps = layers.steps.emplace_back();
+    for (std::size_t count = random() % 5; count > 0; --count) {
+      const auto kind = static_cast<WorkKind>(random() % kWorkKinds);
+      const auto part = [&] { return Ns{static_cast<std::int64_t>(random() % 100)}; };
+      steps.push_back({kind == WorkKind::WeightGradient ? WorkKind::Compute : kind, part(), part(),
+                       communicates(kind) ? Ns{0} : part()});
+    }
+  }
+}
+
 TEST(HiddenCollectives, OfAStageAreThoseOfItsLayersAndARecomputedForwardHidesNone) {
   std::mt19937 random(3);
   Layers layers = random_layers(random, {.layers = 6, .illegal_cuts = false});
@@ -117,6 +130,7 @@ TEST(HiddenCollectives, NoBoundIsAboveTheBestOfAllCutsAndPlansTakeWhatTheySay) {
     instance.layers = random_layers(random, {.layers = 5 + random() % 5});
     add_collectives(instance.layers, random, 0.25 * static_cast<double>(1 + round % 4));
     instance.layers.overlap_factor = 1 + 0.25 * static_cast<double>(round % 2);
+    if (round % 5 > 2) add_steps(instance.layers, random);
     instance.cluster = random_cluster(random, 2, true);
     instance.memory_limit.resize(2, Bytes{1 << 30});
     instance.schedules = {{"dualpipev", 2, 4 + random() % 3, 2, {}, {}}};

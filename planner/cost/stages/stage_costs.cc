@@ -9,6 +9,7 @@
 #include "planner/cost/stages/microbatch_stage_costs.h"
 #include "planner/cost/stages/recomputed_layers.h"
 #include "planner/cost/stages/sliced_stage_costs.h"
+#include "planner/cost/stages/stage_steps.h"
 #include "planner/cost/stages/stage_temporary.h"
 #include "planner/cost/stages/timed_message.h"
 #include "planner/ir/basics/error.h"
@@ -384,6 +385,7 @@ static StageCosts costs_of_any(const SummedLayers& sums, const Partition& partit
     StageCosts costs = with_recomputation(collected_stage_costs(run, partition, placement, cluster),
                                           again, placement, cluster);
     costs.norm = norm_time(sums.layers(), norm, partition, placement, cluster);
+    add_side_by_side(run.layers(), partition, placement, cluster, costs);
     return costs;
   };
   if (recomputed.blocks.empty()) return costs_of(sums, recomputed);
@@ -391,7 +393,7 @@ static StageCosts costs_of_any(const SummedLayers& sums, const Partition& partit
   StageCosts costs = costs_of(again, {.stages = recomputed.stages, .offload = recomputed.offload});
   if (!recomputed.except_last) return costs;
   StageCosts kept = costs_of(sums, {.offload = recomputed.offload});
-  costs.last = {std::move(kept.stages), std::move(kept.values)};
+  costs.last = {std::move(kept.stages), std::move(kept.values), std::move(kept.side_by_side)};
   return costs;
 }
 

@@ -95,11 +95,19 @@ void add_reductions(std::ostringstream& out, const StageCosts& costs) {
   if (costs.norm) out << "\nnorm_ns\n" << costs.norm->count() << "\n";
 }
 
+void add_pairs(std::ostringstream& out, const std::vector<StageCosts::SideBySide>& pairs) {
+  if (!pairs.empty()) out << "\nforward_of,backward_of,with_backward_ns,with_input_ns\n";
+  for (const StageCosts::SideBySide& pair : pairs)
+    line(out, pair.forward.value, pair.backward.value, pair.with_backward.count(),
+         pair.with_input.count());
+}
+
 /// What rules actions beside one another.
 void add_rules(std::ostringstream& out, const StageCosts& costs) {
   if (offloads(costs)) out << "\none_copy_engine\n" << (costs.one_copy_engine ? 1 : 0) << "\n";
   if (costs.overlap_factor != 1)
     out << "\noverlap_factor\n" << shortest(costs.overlap_factor) << "\n";
+  add_pairs(out, costs.side_by_side);
 }
 
 /// `title`: "slice\n0".
@@ -124,6 +132,7 @@ std::string stages_text(const StageCosts& costs, const Placement& placement) {
     out << "\n";
     add_stages(out, costs.last.stages, placement);
     add_values(out, costs.last.values);
+    add_pairs(out, costs.last.side_by_side);
   }
   for (std::size_t i = 0; i < costs.slices.size(); ++i)
     add_part(out, "slice\n" + std::to_string(i), costs.slices[i], placement);

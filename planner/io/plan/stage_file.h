@@ -5,7 +5,8 @@
 // (with `has_gradient` where a gradient of no bytes comes back; else one comes back where it has
 // bytes); a line for each reduction of shared gradients, and for each stage's of replicas. Stages
 // have further columns where some stage has collectives or offloads. Tables of one figure follow:
-// whether the two ways to the host take turns (`one_copy_engine`), and `overlap_factor`. If the
+// whether the two ways to the host take turns (`one_copy_engine`), `overlap_factor`, and what pairs
+// of actions side by side take. If the
 // microbatch that a stage runs forward last is not recomputed and others are, the first two tables
 // follow once more, of that one; of sliced microbatches, the first three for each slice, after its
 // number. Bytes and nanoseconds. What is held when: planner/cost/estimate/memory.h.

@@ -58,7 +58,7 @@ Layers without_collectives(Layers layers) {
     }
   for (std::size_t l = 0; l < layers.reductions.size() && !layers.collectives.empty(); ++l)
     layers.reductions[l].beside -= layers.collectives[l].backward;
-  layers.collectives.clear();
+  layers.collectives.clear(), layers.steps.clear();
   layers.overlap_factor = 1;  // nothing takes a part of the device
   return layers;
 }

@@ -15,6 +15,7 @@
 #include "planner/ir/basics/ids.h"
 #include "planner/ir/basics/units.h"
 #include "planner/ir/model/microbatch_scale.h"
+#include "planner/ir/model/pass_steps.h"
 #include "planner/ir/model/profile.h"
 
 namespace pfeife {
@@ -151,6 +152,10 @@ struct Layers {
   /// [layer] Empty = none, or all in optimizer times.
   std::vector<LayerReduction> reductions;
   std::vector<LayerCollectives> collectives;  ///< [layer] in its times; empty = none
+  /// [layer] Its steps, if actions side by side are priced step by step. The layer's times and
+  /// collectives say how long all of them take together; what steps lack of that is a step of its
+  /// own before them. Empty = they take the longer of compute and collectives.
+  std::vector<std::vector<PassStep>> steps = {};
   /// Actions side by side (OVERLAP_F_B) compute this much longer than one after the other, as
   /// collectives take a part of the device.
   double overlap_factor = 1;

@@ -15,7 +15,8 @@ Nanoseconds action_time(const Action& action, const StageCosts& costs, bool last
 
 /// Time of actions side by side, `last` said of each: as long as all of them compute
 /// (StageCosts::overlap_factor) or all of them wait for collectives, whichever is longer, and no
-/// shorter than one of them by itself. Without collectives the sum.
+/// shorter than one of them by itself. Without collectives the sum. A forward beside a backward
+/// takes what StageCosts::side_by_side says of them, if anything.
 Nanoseconds side_by_side_time(std::span<const Action> actions, const StageCosts& costs,
                               const std::function<bool(const Action&)>& last);
 

@@ -153,7 +153,7 @@ StageCosts without_backward(StageCosts costs) {
       part.key_gradients.assign(part.key_gradients.size(), Bytes{0});
     }
   costs.reductions.clear(), costs.replicas.clear();
-  costs.norm.reset(), costs.head.reset(), costs.last = {};
+  costs.norm.reset(), costs.head.reset(), costs.last = {}, costs.side_by_side.clear();
   return costs;
 }
 
@@ -169,8 +169,27 @@ Nanoseconds action_time(const Action& action, const StageCosts& costs, bool last
   return time;
 }
 
+/// How long a forward beside a backward takes, where the costs have that.
+static std::optional<Nanoseconds> pair_time(std::span<const Action> actions,
+                                            const StageCosts& costs,
+                                            const std::function<bool(const Action&)>& last) {
+  if (actions.size() != 2) return std::nullopt;
+  const bool turned = actions[1].op == Op::Forward;
+  const Action &forward = actions[turned ? 1 : 0], &backward = actions[turned ? 0 : 1];
+  if (forward.op != Op::Forward || part_of(costs, forward.microbatch) != nullptr)
+    return std::nullopt;
+  const bool whole = backward.op == Op::Backward;
+  if (!whole && backward.op != Op::BackwardInput) return std::nullopt;
+  const bool apart = last(backward) && !costs.last.stages.empty();
+  for (const StageCosts::SideBySide& pair : apart ? costs.last.side_by_side : costs.side_by_side)
+    if (pair.forward == forward.stage && pair.backward == backward.stage)
+      return whole ? pair.with_backward : pair.with_input;
+  return std::nullopt;
+}
+
 Nanoseconds side_by_side_time(std::span<const Action> actions, const StageCosts& costs,
                               const std::function<bool(const Action&)>& last) {
+  if (const auto time = pair_time(actions, costs, last)) return *time;
   const auto longer = [&](Nanoseconds compute) {
     return Nanoseconds{std::llround(static_cast<double>(compute.count()) * costs.overlap_factor)};
   };

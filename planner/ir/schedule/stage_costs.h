@@ -115,11 +115,21 @@ struct StageCosts {
   bool one_copy_engine = false;    ///< OFFLOAD and RELOAD of a rank take turns: one way at a time
   std::optional<SharedHead> head;  ///< none: the last stage has the output layer
   double overlap_factor = 1;       ///< actions side by side compute this times the sum of both
+  /// A forward beside a backward of the same rank.
+  struct SideBySide {
+    StageId forward, backward;
+    Nanoseconds with_backward{0}, with_input{0};  ///< until both have ended: beside B, beside I
+    friend bool operator==(const SideBySide&, const SideBySide&) = default;
+  };
+  /// Sorted by (forward, backward); empty = side_by_side_time() takes the longer of compute and
+  /// collectives. (add_side_by_side() of planner/cost/stages/stage_steps.h)
+  std::vector<SideBySide> side_by_side = {};
   /// What a stage is to the microbatch that it runs forward last, where that one is not recomputed
   /// and others are; its F and W last as long as theirs. Empty = all microbatches are alike.
   struct Last {
     std::vector<StageCost> stages;
-    std::vector<StageValue> values;  ///< those of StageCosts, saved by others
+    std::vector<StageValue> values;             ///< those of StageCosts, saved by others
+    std::vector<SideBySide> side_by_side = {};  ///< of its backwards
     friend bool operator==(const Last&, const Last&) = default;
   };
   Last last = {};

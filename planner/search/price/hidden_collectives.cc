@@ -44,7 +44,7 @@ Layers weighed(Layers layers, double computes, double waits) {
     }
     if (!layers.reductions.empty()) layers.reductions[l].beside -= least_less;
   }
-  layers.collectives.clear();
+  layers.collectives.clear(), layers.steps.clear();
   layers.overlap_factor = 1;
   return layers;
 }
@@ -63,7 +63,8 @@ bool hides_collectives(const Problem& problem) {
 
 double longest_side_by_side(const Problem& problem,
                             const std::function<double(const Problem&)>& bound) {
-  double alone = 1;
+  const Layers& own = problem.layers;
+  double alone = own.steps.empty() ? 1 : 0;
   for (const ScheduleSpec& spec : problem.schedules)
     if (hides_collectives(problem.layers, spec)) alone = std::min(alone, alone_share(spec));
   double longest = 0;

@@ -22,8 +22,10 @@ bool hides_collectives(const Problem& problem);
 /// longer: at least the mean of the two with weights v and 1 - v. Together that is at least n (a C
 /// + b K) with a = v + u/n (1 - v) and b = 1 - v + u/n v; likewise for backwards. Where one action
 /// of a cell counts, the cell is at least its C + K. So layers of a C + b K take no longer, on a
-/// rank and on any way through ranks that has one action of a cell. v = 1, 1/2, 0 are tried, the
-/// first alone where each stage is recomputed: what runs again is computed in any case.
+/// rank and on any way through ranks that has one action of a cell. Where cells are priced step by
+/// step (Layers::steps), a backward may hide collectives behind its own weight gradients, so that a
+/// cell may be shorter than its backward by itself: u counts as 0 there. v = 1, 1/2, 0 are tried,
+/// the first alone where each stage is recomputed: what runs again is computed in any case.
 double longest_side_by_side(const Problem& problem,
                             const std::function<double(const Problem&)>& bound);
 
