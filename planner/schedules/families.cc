@@ -22,6 +22,7 @@ namespace pfeife {
   FAMILY(v_half)                   \
   FAMILY(v_min)                    \
   FAMILY(dualpipev)                \
+  FAMILY(combined_1f1b)            \
   FAMILY(zb_greedy)                \
   FAMILY(zbv_greedy)               \
   FAMILY(seq1f1b)                  \

@@ -68,6 +68,30 @@ TEST(ClosedForms, EveryExampleOfTheTable) {
   }
 }
 
+// Pairs that hide nothing take f + b: the rank of the last stage has m - 1 of them behind p
+// forwards and before p backwards, as 1F1B has m of each. With c for a pair, longer than f and than
+// b, that is p (f + b) + (m - 1) c. Rank r has 2 (p - 1 - r) + 1 microbatches in flight, and
+// another one in a pair.
+TEST(ClosedForms, CombinedPairsSaveWhatTheyHideInAllMicrobatchesButOne) {
+  const Nanoseconds f{3}, i{4}, w{2};
+  for (std::size_t p = 1; p <= 5; ++p)
+    for (std::size_t m = 1; m <= 12; ++m)
+      for (const Nanoseconds c : {f + i + w, Nanoseconds{7}}) {
+        const ScheduleSpec spec = point("combined_1f1b", p, m);
+        StageCosts costs = uniform_costs(p, f, i, w, Nanoseconds{0});
+        for (std::size_t s = 0; s < p; ++s)
+          costs.side_by_side.push_back({StageId{s}, StageId{s}, c, c});
+        EXPECT_EQ(step_time(timed(spec, costs)), p * (f + i + w) + (m - 1) * c) << p << " " << m;
+        for (std::size_t r = 0; r < p; ++r)
+          EXPECT_EQ(peaks(spec)[r], std::min(2 * (p - 1 - r) + 2, m));
+      }
+  for (std::size_t p = 2; p <= 4; ++p)
+    for (std::size_t v = 2; v <= 3; ++v)
+      for (std::size_t m = 2 * p; m <= 4 * p; m += p)
+        EXPECT_EQ(makespan(point("combined_1f1b", p, m, v), f, i, w, Nanoseconds{0}),
+                  makespan(point("interleaved_1f1b", p, m, v), f, i, w, Nanoseconds{0}));
+}
+
 // The last microbatch enters rank 0 after m forwards; each further hop costs f + c; backwards
 // mirror that.
 TEST(ClosedForms, GPipeTakesMPlusPMinusOneOfBothAndTwiceTheTransfersOfTheLine) {

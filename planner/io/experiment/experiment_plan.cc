@@ -146,8 +146,9 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
       field("families", &Wishes::families,
             family_names(context.rules ? context.rules->families : std::vector<std::string>{}),
             "schedules among which the plan is chosen, by their [names]"
-            "(../../planner/schedules/README.md). `all` is without `v_half` and `v_min`: "
-            "`zbv_greedy` begins with their orders where memory is short. `certified`: round-robin "
+            "(../../planner/schedules/README.md). `all` lacks `combined_1f1b`, and `v_half`, "
+            "`v_min`, with whose orders `zbv_greedy` begins where memory is short. `certified`: "
+            "round-robin "
             "placement and an order "
             "that does not depend on costs, for the tight bounds. A named family that cannot do a "
             "case is an error with the nearest N that it can")

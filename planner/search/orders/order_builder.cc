@@ -106,7 +106,7 @@ std::unique_ptr<Candidates> OrderBuilder::repeated_block(const Cuts& cuts) const
   for (const Family& known : families()) {
     ScheduleSpec spec = spec_;
     spec.family = known.name;
-    if (!known.only_by_name || refusal(spec) ||
+    if (!known.only_by_name || known.side_by_side || refusal(spec) ||
         placement_for(spec).rank_of_stage != placement_.rank_of_stage)
       continue;
     auto found = judged(cuts, generate(spec));
