@@ -90,6 +90,38 @@ std::vector<LayerCollectives> add_collectives(Profile& profile, const Graph& gra
   return all;
 }
 
+/// A collective node's kind; `combines`: tokens have been at their experts.
+WorkKind collective_kind(const Node& node, bool combines) {
+  const std::string axis = collective_axis(node);
+  if (axis == "ep") return combines ? WorkKind::Combine : WorkKind::Dispatch;
+  return axis == "cp" ? WorkKind::Context : WorkKind::Tensor;
+}
+
+/// The steps of the nodes [first, last]: what is computed between two collectives is a step.
+std::vector<PassStep> steps_of(const Profile& profile, const Graph& graph,
+                               const std::vector<LayerCollectives>& collectives, std::size_t first,
+                               std::size_t last) {
+  std::vector<PassStep> steps;
+  const auto add_compute = [&](const PassStep& more) {
+    if (steps.empty() || steps.back().kind != WorkKind::Compute) steps.push_back({});
+    PassStep& step = steps.back();
+    step.forward += more.forward, step.backward += more.backward, step.weight += more.weight;
+  };
+  bool combines = false;
+  for (std::size_t n = first; n <= last; ++n) {
+    const NodeProfile& cost = profile.nodes[n];
+    const Node& node = graph.nodes[n];
+    const LayerCollectives& waits = collectives[n];
+    combines |= node.op == "aten::_grouped_mm";
+    add_compute({.forward = cost.forward - waits.forward,
+                 .backward = cost.backward_input - waits.backward,
+                 .weight = cost.backward_weight});
+    if (waits != LayerCollectives{})
+      steps.push_back({collective_kind(node, combines), waits.forward, waits.backward});
+  }
+  return steps;
+}
+
 /// What was gathered along tp is not kept: its savers keep the part it was gathered from.
 void keep_parts(Profile& profile, const Graph& graph) {
   const auto entry = [&](ValueId value) -> SavedStorage& {
@@ -439,6 +471,9 @@ MeshLayers priced_layer_by_layer(const MeshRun& run, const Network& network) {
   std::size_t node = 0;
   for (const Piece& piece : rank.pieces) {
     LayerCollectives sum;
+    if (run.overlap_streams)
+      pieces.layers.steps.push_back(
+          steps_of(profile, rank.graph, collectives, node, piece.last.index()));
     for (; node <= piece.last.index(); ++node) {
       sum.forward += collectives[node].forward;
       sum.backward += collectives[node].backward;

@@ -76,7 +76,7 @@ TEST(Fold, TheFilesOfAMeshReadAsTheValuesThatWereWritten) {
       run.architecture.sequence = 1024;
       run.mesh.sizes = sizes;
       if (outermost == Axis::Data) std::swap(run.mesh.order[2], run.mesh.order[3]);
-      run.scatter_gather = run.once_a_host = sizes[2] > 2;
+      run.scatter_gather = run.once_a_host = run.overlap_streams = sizes[2] > 2;
       run.overlap_factor = 1 + 1e-6 * static_cast<double>(random());
       if (run.overlap_factor > 4) run.overlap_factor = 4 / run.overlap_factor + 1;
       const std::string hosts = network_text(network);

@@ -22,7 +22,7 @@ Layers without_names(Layers layers) {
 void expect_same(MeshRun run, std::int64_t layers) {
   const Network network = read_network(kConfigs / "clusters/h100_sxm_hosts.yaml");
   run.mesh.size(Axis::Tensor) = 4;
-  run.sequence_parallel = true;
+  run.sequence_parallel = run.overlap_streams = true;
   run.architecture.sequence = 2048;
   run.architecture.layers = layers;
   const Layers repeated = without_names(rank_layers(run, network).layers);
@@ -30,6 +30,7 @@ void expect_same(MeshRun run, std::int64_t layers) {
   ASSERT_EQ(repeated.size(), whole.size());
   EXPECT_EQ(repeated.layers, whole.layers);
   EXPECT_EQ(repeated.collectives, whole.collectives);
+  EXPECT_EQ(repeated.steps, whole.steps);
   EXPECT_EQ(repeated.values, whole.values);
   EXPECT_EQ(repeated.parameters, whole.parameters);
   EXPECT_TRUE(std::ranges::is_permutation(repeated.storages, whole.storages));

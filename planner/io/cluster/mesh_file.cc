@@ -141,6 +141,9 @@ const FieldList<Written>& mesh_file_fields() {
       of_part(&Written::mesh, of_part(&MeshFile::run, field("recompute_modules", &MeshRun::modules,
                                                             module_list(), ""))),
       of_run("overlap_factor", &MeshRun::overlap_factor, real(1, 4)),
+      of_part(
+          &Written::mesh,
+          of_part(&MeshFile::run, field("overlap_streams", &MeshRun::overlap_streams, flag(), ""))),
       of_part(&Written::mesh,
               of_part(&MeshFile::run, field("activation_factor", &MeshRun::activation_factor,
                                             real(0, kMostActivations), "")))};

@@ -255,7 +255,9 @@ const FieldList<MeshQuestion>& mesh_fields() {
              word<bool>({{"grouped", false}, {"separate", true}}),
              "a kernel for a rank's experts, or one each, four at a time (Transformer Engine)"),
       of_run("overlap_factor", &MeshRun::overlap_factor, real(1, 4),
-             "what collectives take of the device: [actions side by side](#overlap)")};
+             "what collectives take of the device: [actions side by side](overlap.md)"),
+      of_run("overlap", &MeshRun::overlap_streams, word<bool>({{"sums", false}, {"streams", true}}),
+             "[how pairs of actions are priced](overlap.md)")};
   return fields;
 }
 

@@ -58,7 +58,8 @@ struct MeshRun {
   /// A layer's gradients are reduced beside the last backward of the layers before it (DDP, ZeRO
   /// up to 2; ZeRO 3 always does); else all of a rank's behind its last backward.
   bool overlap_reductions = false;
-  double overlap_factor = 1;  ///< Layers::overlap_factor
+  double overlap_factor = 1;     ///< Layers::overlap_factor
+  bool overlap_streams = false;  ///< Layers::steps: actions side by side are priced step by step
   /// What layers keep for backward and hold besides while they run, over what the formula has of
   /// it: a measured peak says it (MeshQuestion::measured_peak).
   double activation_factor = 1;
