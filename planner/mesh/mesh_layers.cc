@@ -42,6 +42,7 @@ LayerCollectives collective_times(const Graph& graph, const Node& node, const Gr
   using enum CollectiveKind;
   const Bytes in = graph.value(first_tensor(node)).type.bytes(),
               out = graph.value(node.outputs.front()).type.bytes();
+  const Bytes most = std::max(in, out);  // of tokens: received by, or sent from, the fullest rank
   const auto time = [&](CollectiveKind kind, Bytes bytes) {
     return collective_time(kind, bytes, group, network);
   };
@@ -52,9 +53,9 @@ LayerCollectives collective_times(const Graph& graph, const Node& node, const Gr
   PFEIFE_CHECK(node.op == "pfeife::all_to_all", node.op);
   const Nanoseconds exchange =
       run.once_a_host && collective_axis(node) == "ep"
-          ? expert_exchange_time(in, {run.architecture.experts, run.architecture.top_k}, group,
+          ? expert_exchange_time(most, {run.architecture.experts, run.architecture.top_k}, group,
                                  network)
-          : time(AllToAll, in);
+          : time(AllToAll, collective_axis(node) == "ep" ? most : in);
   return {exchange, exchange};
 }
 
@@ -376,7 +377,8 @@ RankGraph graph_of(const MeshRun& run) {
                      .sequence_parallel = run.sequence_parallel,
                      .type = run.type,
                      .separate_experts = run.separate_experts,
-                     .kernels = run.kernels});
+                     .kernels = run.kernels,
+                     .expert_imbalance = run.expert_imbalance});
 }
 Training training_of(const MeshRun& run) {  // the graph itself has the types of 16 bits
   return {.precision = Precision::Fp32,

@@ -1,6 +1,7 @@
 #include "planner/mesh/rank_graph.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "planner/ir/model/arguments.h"
 #include "planner/mesh/graph_writer.h"
@@ -18,6 +19,7 @@ class RankGraphWriter {
         ep_(mesh.experts),
         sp_(options.sequence_parallel && tp_ > 1),
         separate_(options.separate_experts),
+        imbalance_(options.expert_imbalance),
         megatron_(options.kernels == RankKernels::Megatron),
         batch_(options.microbatch_size),
         sequence_(of.sequence / cp_),
@@ -407,11 +409,13 @@ class RankGraphWriter {
     return writer_.call(name + "swiglu", "pfeife::swiglu", std::move(arguments), std::move(sizes));
   }
 
-  /// Tokens go to the ranks of their experts, through grouped products, and back. Each expert gets
-  /// as many.
+  /// Tokens go to the ranks of their experts, through grouped products, and back. The experts of
+  /// this rank get `imbalance_` times as many as those of the ranks' mean.
   ValueId experts(ValueId normed) {
     const ValueId x = enter_columns(normed);
     const std::int64_t rows = sequence_ * batch_, copies = rows * of_.top_k;
+    const std::int64_t arrived =
+        ep_ > 1 ? std::llround(imbalance_ * static_cast<double>(copies)) : copies;
     const std::int64_t here = of_.experts / ep_, inner = of_.feed_forward / tp_;
     const ValueId flat = writer_.view(x, "aten::view", {rows, of_.hidden}, {of_.hidden, 1});
     const ValueId gates =
@@ -428,7 +432,7 @@ class RankGraphWriter {
     const auto in_other_order = [&](const char* name, ValueId v) {
       return writer_.call(name, "aten::clone", {{"self", v}}, writer_.type(v).sizes);
     };
-    if (ep_ > 1) sent = collective("all_to_all", sent, "ep", {copies, of_.hidden});
+    if (ep_ > 1) sent = collective("all_to_all", sent, "ep", {arrived, of_.hidden});
     if (sorts) sent = in_other_order("by_expert", sent);
     const auto grouped = [&](const char* name, ValueId v, std::int64_t in, std::int64_t out) {
       const std::string path = std::string("experts.") + name;
@@ -438,7 +442,7 @@ class RankGraphWriter {
         arguments.push_back({"bias", writer_.parameter(path + "_bias", {here, out})});
       if (separate_) arguments.push_back({"kernels", here});
       const ValueId result =
-          writer_.call(name, "aten::_grouped_mm", std::move(arguments), Sizes{copies, out});
+          writer_.call(name, "aten::_grouped_mm", std::move(arguments), Sizes{arrived, out});
       made_.linear.push_back(writer_.last());
       return result;
     };
@@ -496,7 +500,9 @@ class RankGraphWriter {
 
   const Architecture& of_;
   const std::int64_t tp_, cp_, ep_;
-  const bool sp_, separate_, megatron_;
+  const bool sp_, separate_;
+  const double imbalance_;
+  const bool megatron_;
   const std::int64_t batch_, sequence_, part_, heads_, kv_heads_;
   GraphWriter writer_;
   ValueId embedding_;

@@ -6,8 +6,8 @@
 // pfeife::all_reduce_gradient (its value passes), pfeife::all_gather and pfeife::reduce_scatter
 // (each the other's gradient), pfeife::all_to_all; the argument `axis` names the mesh axis ("tp",
 // "cp", "ep"). Not modelled: the two numbers a token that the ranks of a divided vocabulary
-// exchange for the loss, and the number that they exchange for a norm of all their heads together;
-// experts with more tokens than others. A rotation passes over whole heads, also where it turns a
+// exchange for the loss, and the number that they exchange for a norm of all their heads together.
+// A rotation passes over whole heads, also where it turns a
 // part of each (partial_rotary_factor).
 #pragma once
 
@@ -26,6 +26,7 @@ struct RankGraphOptions {
   DType type = DType::Float16;       ///< of parameters and activations
   bool separate_experts = false;     ///< a product's kernel an expert
   RankKernels kernels = RankKernels::Eager;
+  double expert_imbalance = 1;  ///< MeshRun::expert_imbalance
 };
 
 /// What a range of layers is for.

@@ -1,12 +1,14 @@
-// Steps of a mesh's layers, pairs of passes on two streams.
+// Steps of a mesh's layers, pairs of passes on two streams, and experts of which a rank gets more.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "planner/io/cluster/network_reader.h"
 #include "planner/io/model/architecture_reader.h"
+#include "planner/ir/basics/error.h"
 #include "planner/mesh/mesh_price.h"
 #include "tests/mesh/configs.h"
+#include "tests/support/golden_message.h"
 
 namespace pfeife {
 namespace {
@@ -88,6 +90,55 @@ TEST(OverlapOfAMesh, IsBetweenItsStreamsAndOneAfterAnother) {
   EXPECT_GT(apart.shares[0].collectives, apart.shares[0].compute);
   EXPECT_GT(beside.plan.estimate, apart.shares[0].collectives);
   EXPECT_LT(beside.plan.estimate, apart.plan.estimate);
+}
+
+Nanoseconds sum(const Layers& layers, Nanoseconds LayerCollectives::*part) {
+  Nanoseconds all{0};
+  for (const LayerCollectives& waits : layers.collectives) all += waits.*part;
+  return all;
+}
+
+// By hand: each of 48 layers sends 4096 x 8 tokens of 2048 x 2 bytes to 16 ranks, of which 8 are in
+// the other host, twice a pass; the fullest rank gets 1.5 times as many. The wire is the longest.
+TEST(Imbalance, IsOfTokensThatTheFullestRankGets) {
+  MeshRun run = qwen_on_16();
+  const Network network = h100_hosts();
+  const MeshLayers even = mesh_layers(run, network);
+  run.expert_imbalance = 1.5;
+  const MeshLayers full = mesh_layers(run, network);
+  const double more = 0.5 * 4096 * 8 * 2048 * 2 * 8 / 16 / network.levels[1].bandwidth.value;
+  for (const auto part : {&LayerCollectives::forward, &LayerCollectives::backward})
+    EXPECT_NEAR(seconds(sum(full.layers, part) - sum(even.layers, part)), 48 * 2 * more, 1e-6);
+  // Kept of each of these tokens: the input of both products of the expert, 2048 and 768 wide, and
+  // gate and rest together, 1536 wide.
+  Bytes before, after;
+  for (const LayerStorage& storage : even.layers.storages) before += storage.bytes;
+  for (const LayerStorage& storage : full.layers.storages) after += storage.bytes;
+  EXPECT_EQ(after - before, Bytes{std::int64_t{48} * 4096 * 8 / 2 * (2048 + 768 + 1536) * 2});
+  // Experts of one rank have all tokens, whoever gets more.
+  run.mesh.experts = 1;
+  const MeshLayers alone = mesh_layers(run, network);
+  run.expert_imbalance = 1;
+  EXPECT_EQ(alone.layers, mesh_layers(run, network).layers);
+}
+
+TEST(Imbalance, IsRefusedAboveWhatARankCanGetAndWithoutExperts) {
+  MeshRun run = qwen_on_16();
+  const auto refused = [&]() -> std::string {
+    try {
+      check_run(run);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  run.expert_imbalance = 17;
+  EXPECT_MESSAGE(refused());
+  run.expert_imbalance = 16;
+  EXPECT_EQ(refused(), "");
+  run.architecture = read_architecture(kConfigs / "architectures/llama3_8b.yaml");
+  run.mesh.experts = 1;
+  EXPECT_MESSAGE(refused());
 }
 
 }  // namespace

@@ -145,6 +145,9 @@ const FieldList<Written>& mesh_file_fields() {
           &Written::mesh,
           of_part(&MeshFile::run, field("overlap_streams", &MeshRun::overlap_streams, flag(), ""))),
       of_part(&Written::mesh,
+              of_part(&MeshFile::run,
+                      field("expert_imbalance", &MeshRun::expert_imbalance, real(1, 1024), ""))),
+      of_part(&Written::mesh,
               of_part(&MeshFile::run, field("activation_factor", &MeshRun::activation_factor,
                                             real(0, kMostActivations), "")))};
   return fields;

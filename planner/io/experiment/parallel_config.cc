@@ -257,7 +257,9 @@ const FieldList<MeshQuestion>& mesh_fields() {
       of_run("overlap_factor", &MeshRun::overlap_factor, real(1, 4),
              "what collectives take of the device: [actions side by side](overlap.md)"),
       of_run("overlap", &MeshRun::overlap_streams, word<bool>({{"sums", false}, {"streams", true}}),
-             "[how pairs of actions are priced](overlap.md)")};
+             "[how pairs of actions are priced](overlap.md)"),
+      of_run("expert_imbalance", &MeshRun::expert_imbalance, real(1, 1024),
+             "[tokens of the fullest rank](overlap.md#imbalance) of experts over the mean")};
   return fields;
 }
 

@@ -101,7 +101,14 @@ void check_sequence(const MeshRun& run) {
 
 void check_experts(const MeshRun& run) {
   const std::int64_t ep = run.mesh.experts;
+  if (run.expert_imbalance != 1 && run.architecture.experts == 0)
+    throw ConfigError({}, stream_all("expert_imbalance ", run.expert_imbalance,
+                                     ": the model has no experts; leave it out"));
   if (ep == 1) return;
+  if (run.expert_imbalance > static_cast<double>(ep))
+    throw ConfigError({}, stream_all("expert_imbalance ", run.expert_imbalance, ": with ep ", ep,
+                                     " a rank gets at most all tokens, ", ep,
+                                     " times the mean; give at most ", ep));
   if (run.architecture.experts == 0)
     throw ConfigError(
         {}, "ep " + std::to_string(ep) + ": the model has no experts to divide; leave ep out");

@@ -60,6 +60,10 @@ struct MeshRun {
   bool overlap_reductions = false;
   double overlap_factor = 1;     ///< Layers::overlap_factor
   bool overlap_streams = false;  ///< Layers::steps: actions side by side are priced step by step
+  /// Tokens that the rank with the most of a layer's experts gets, over the mean of the ranks among
+  /// which they are divided. That rank is priced, and the same one in all layers: others wait for
+  /// it.
+  double expert_imbalance = 1;
   /// What layers keep for backward and hold besides while they run, over what the formula has of
   /// it: a measured peak says it (MeshQuestion::measured_peak).
   double activation_factor = 1;
