@@ -99,15 +99,27 @@ bool runs_megatron(const std::string& source) {
   return source.starts_with("Megatron") || source == "MLPerf" || source == "SimuMax";
 }
 
+/// The row is of Megatron-Bridge's release 26.06 or later, on GB200 or GB300.
+bool has_recipe_of_2026(const std::string& device, const std::string& from) {
+  const auto release = from.rfind("; ");
+  return release != std::string::npos && from.substr(release + 2) >= "26.06" &&
+         device.starts_with("gb");
+}
+
 /// Megatron-Bridge's products of experts are cuBLAS's, one an expert; from release 26.06 on its
 /// recipes for the rows of GB200 and GB300 have one kernel (cutedsl_fused_grouped_mlp in
 /// scripts/performance/configs of its tag v0.5.0).
 bool runs_kernel_an_expert(const std::string& source, const std::string& device,
                            const std::string& from) {
-  const auto release = from.rfind("; ");
-  const bool fused = release != std::string::npos && from.substr(release + 2) >= "26.06" &&
-                     device.starts_with("gb");
-  return source == "Megatron-Bridge" && !fused;
+  return source == "Megatron-Bridge" && !has_recipe_of_2026(device, from);
+}
+
+/// overlap_moe_expert_parallel_comm in the recipes of DeepSeek-V3 and Qwen3, and in the skill
+/// nemo-mbridge-perf-expert-parallel-overlap.
+bool hides_experts(const std::string& model, const std::string& device, const std::string& from) {
+  return from.find("expert-parallel-overlap") != std::string::npos ||
+         (has_recipe_of_2026(device, from) &&
+          (model.starts_with("deepseek") || model.starts_with("qwen3")));
 }
 
 /// One stage a rank has 1F1B. Layers that do not divide are balanced.
@@ -168,6 +180,7 @@ PublishedRun recent_run(const Row& row, const std::string& name, const fs::path&
                              row.text("sequence"),
                          run, step_seconds(row, run)};
   published.half_recomputed = recompute == "half";
+  published.hides_experts = hides_experts(row.text("model"), row.text("device"), row.text("from"));
   if (!row.text("memory_gib").empty()) published.peak = row.number("memory_gib");
   return published;
 }

@@ -21,6 +21,7 @@ struct PublishedRun {
   /// Every second product of a layer is computed again (torchtitan's selective recomputation): the
   /// mean of nothing and of all.
   bool half_recomputed = false;
+  bool hides_experts = false;  ///< its recipe runs experts' exchanges beside another microbatch
   std::optional<double> peak = {};  ///< measured, GiB that torch's allocator gave out
 };
 
