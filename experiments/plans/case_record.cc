@@ -9,6 +9,7 @@
 #include "planner/cost/estimate/link_load.h"
 #include "planner/cost/estimate/priced_plan.h"
 #include "planner/cost/estimate/slow_ranks.h"
+#include "planner/cost/stages/hidden_communication.h"
 #include "planner/io/experiment/experiment_config.h"
 #include "planner/ir/model/layer_title.h"
 #include "planner/ir/result/result_engine.h"
@@ -206,6 +207,9 @@ CaseRecord record_of(const EvaluatedCase& evaluated, const Request& config) {
   record.uncosted = chosen.inputs.layers->uncosted;
   record.notes.insert(record.notes.end(), chosen.inputs.cluster->notes.begin(),
                       chosen.inputs.cluster->notes.end());
+  if (chosen.possible() && !chosen.inputs.layers->steps.empty())
+    record.notes.push_back(
+        to_string(communication_times(*chosen.inputs.layers, chosen.plan, *chosen.inputs.cluster)));
   const TraceSource engine = compared_engine(evaluated);
   for (const Evaluation* plan : plans_of(evaluated)) {
     record.plans.push_back(plan_record(*plan, evaluated, engine));

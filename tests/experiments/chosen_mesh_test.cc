@@ -134,9 +134,10 @@ TEST_F(ChosenMesh, HidesCollectivesWhereForwardAndBackwardAreSideBySide) {
             "parallel: {devices: 32, tp: 1, pp: 4, dp: 8, ep: 8, zero: 1, recompute: full, "
             "stages_per_rank: [2]}\n"
             "plan: {families: [dualpipev], allocator: none}\nbaselines: []\n");
-  const auto step = [&](const std::string& factor, const std::string& row) {
-    const Outcome outcome =
-        run({"experts.yaml", "--set", "parallel.overlap_factor=" + factor, "--out", factor});
+  const auto step = [&](const std::string& factor, const std::string& row,
+                        const std::string& overlap = "sums") {
+    const Outcome outcome = run({"experts.yaml", "--set", "parallel.overlap_factor=" + factor,
+                                 "--set", "parallel.overlap=" + overlap, "--out", factor});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return std::stod(result(factor, row, "estimate_ms"));
   };
@@ -144,6 +145,10 @@ TEST_F(ChosenMesh, HidesCollectivesWhereForwardAndBackwardAreSideBySide) {
   EXPECT_LT(hidden, slowed);
   EXPECT_LT(slowed, 1.5 * hidden);
   EXPECT_THAT(read("1/devices=4,microbatches=16/planned/schedule.csv"), HasSubstr("OVERLAP_F_B"));
+  EXPECT_NE(step("1", "planned", "streams"), hidden);
+  EXPECT_THAT(read("1/devices=4,microbatches=16/planned/stages.csv"),
+              HasSubstr("forward_of,backward_of,with_backward_ns"));
+  EXPECT_THAT(read("1/results.json"), HasSubstr("of which compute hides"));
 }
 
 // By hand, with a port of 0.08 GB/s a host: replicas on both hosts send at least the 1.5 GB of

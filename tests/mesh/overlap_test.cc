@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/stages/hidden_communication.h"
 #include "planner/io/cluster/network_reader.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/ir/basics/error.h"
@@ -90,6 +91,33 @@ TEST(OverlapOfAMesh, IsBetweenItsStreamsAndOneAfterAnother) {
   EXPECT_GT(apart.shares[0].collectives, apart.shares[0].compute);
   EXPECT_GT(beside.plan.estimate, apart.shares[0].collectives);
   EXPECT_LT(beside.plan.estimate, apart.plan.estimate);
+}
+
+// One rank computes or waits: what nothing hides, compute and the optimizer are the step.
+TEST(OverlapOfAMesh, OfOneRankIsComputeAndWhatNothingHides) {
+  for (const char* schedule : {"1f1b", "combined_1f1b"}) {
+    MeshRun run = qwen_on_16();
+    run.schedule = schedule, run.overlap_streams = true;
+    const Network network = h100_hosts();
+    const MeshLayers pieces = mesh_layers(run, network);
+    const MeshPrice price = price_mesh(run, pieces, network);
+    Plan plan;
+    plan.partition = price.partition, plan.placement = price.placement;
+    plan.schedule = price.plan.lowered;
+    const CommunicationTimes times =
+        communication_times(pieces.layers, plan, pipeline_cluster(run, network));
+    Nanoseconds exposed{0}, all{0};
+    for (const Nanoseconds time : times.exposed) exposed += time;
+    for (const Nanoseconds time : times.all) all += time;
+    const MeshShares& share = price.shares.front();
+    EXPECT_EQ(all, share.collectives);
+    EXPECT_EQ(share.compute + share.optimizer + share.exposed + exposed, price.plan.estimate);
+    if (run.schedule == "1f1b") {
+      EXPECT_EQ(exposed, all);
+    } else {
+      EXPECT_LT(exposed, all / 3);
+    }
+  }
 }
 
 Nanoseconds sum(const Layers& layers, Nanoseconds LayerCollectives::*part) {
