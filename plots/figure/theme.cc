@@ -44,6 +44,7 @@ constexpr std::array<Look, kPaints> kLooks{{
     {{0x08, 0x70, 0x30}, {0x18, 0x78, 0x3e}, "in", "copy from the host", Op::Reload},
     {{0xb4, 0xa5, 0x87}, {0xb4, 0xa5, 0x87}, "S", "share of the output layer", Op::HeadShare},
     {{0x3c, 0x1e, 0x0f}, {0x3c, 0x1e, 0x0f}, "T", "rest of that share", Op::HeadRest},
+    {{0x48, 0x3c, 0xe0}, {0x48, 0x3c, 0xe0}, "all", "collective of the output layer"},
 }};
 
 const Look& look(Paint paint) { return kLooks[static_cast<std::size_t>(paint)]; }
@@ -52,8 +53,10 @@ const Look& look(Paint paint) { return kLooks[static_cast<std::size_t>(paint)]; 
 
 Paint paint(const Event& event) {
   if (event.kind == TaskKind::Optimizer) return Paint::Optimizer;
-  if (event.kind == TaskKind::Reduction) return Paint::Reduction;
   const auto* action = std::get_if<Action>(&event.cell);
+  if (event.kind == TaskKind::Reduction)
+    return action != nullptr && is_head_collective(action->op) ? Paint::HeadCollective
+                                                               : Paint::Reduction;
   if (action == nullptr) return Paint::Overlap;
   if (event.kind == TaskKind::Transfer)
     return action->direction == Direction::Forward ? Paint::SendForward : Paint::SendBackward;

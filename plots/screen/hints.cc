@@ -7,6 +7,7 @@
 #include "planner/ir/basics/decimals.h"
 #include "planner/ir/basics/grid.h"
 #include "planner/ir/basics/round_down.h"
+#include "planner/ir/result/head_place.h"
 #include "planner/ir/result/result_engine.h"
 #include "plots/screen/columns.h"
 #include "plots/screen/rows.h"
@@ -120,6 +121,18 @@ std::vector<std::string> cut_places(const CaseRecord& record) {
   return {to_string(*places)};
 }
 
+/// Where the output layer is, and what the step is with it elsewhere.
+std::vector<std::string> head_place(const CaseRecord& record) {
+  if (record.alternatives.size() != 2) return {};
+  const Alternative &taken = record.alternatives.front(), &left = record.alternatives.back();
+  if ((taken.choice != kHeadOnLastRank && taken.choice != kHeadOnAllRanks) || !taken.estimate)
+    return {};
+  const std::string text =
+      taken.choice + ": " + milliseconds_text(taken.estimate) + " ms estimated; " + left.choice;
+  return {left.estimate ? text + ": " + milliseconds_text(left.estimate) + " ms"
+                        : text + ": not possible, " + to_string(left.reason, left.bound)};
+}
+
 std::string uncosted_lines(const std::vector<CaseRecord>& cases, std::size_t width) {
   std::vector<std::string> shown;
   std::string text;
@@ -185,6 +198,7 @@ std::string action_text(const std::vector<CaseRecord>& cases, std::size_t width)
          first_sentences(cases, width, less_reserved, "where expandable segments reserve less") +
          first_sentences(cases, width, unfinished, "that are unfinished") +
          first_sentences(cases, width, cut_places, "with cuts of other places") +
+         first_sentences(cases, width, head_place, "whose output layer may be elsewhere") +
          first_sentences(cases, width, engines_apart,
                          "with estimate and simulation more than 1 % apart") +
          uncosted_lines(cases, width);

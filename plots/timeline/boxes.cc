@@ -9,7 +9,7 @@ namespace {
 
 bool is_communication(Paint paint) {
   return paint == Paint::SendForward || paint == Paint::SendBackward || paint == Paint::Reduction ||
-         paint == Paint::Offload || paint == Paint::Reload;
+         paint == Paint::HeadCollective || paint == Paint::Offload || paint == Paint::Reload;
 }
 
 /// One box to draw.

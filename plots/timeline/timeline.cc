@@ -48,8 +48,8 @@ std::vector<LegendEntry> legend(std::span<const Trace> traces, const TimelineLay
   std::vector<LegendEntry> entries;
   for (std::size_t p = 0; p < kPaints; ++p) {
     const Paint kind = static_cast<Paint>(p);
-    const bool shaded =
-        kind != Paint::Optimizer && kind != Paint::Reduction && kind != Paint::Overlap;
+    const bool shaded = kind != Paint::Optimizer && kind != Paint::Reduction &&
+                        kind != Paint::Overlap && kind != Paint::HeadCollective;
     const std::size_t count = shaded ? shades : 1;
     if (options.column && (kind == Paint::SendForward || kind == Paint::SendBackward)) continue;
     if (present[p])

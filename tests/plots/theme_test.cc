@@ -12,13 +12,23 @@ TEST(Theme, FillsOfOneLaneDifferForEverySight) {
   const std::vector<std::vector<Paint>> lanes{
       {Paint::Forward, Paint::Backward, Paint::BackwardInput, Paint::BackwardWeight, Paint::Overlap,
        Paint::Optimizer, Paint::Reduction, Paint::HeadShare, Paint::HeadRest},
-      {Paint::SendForward, Paint::SendBackward, Paint::Reduction, Paint::Offload, Paint::Reload}};
+      {Paint::SendForward, Paint::SendBackward, Paint::Reduction, Paint::HeadCollective,
+       Paint::Offload, Paint::Reload}};
   for (const auto& lane : lanes)
     for (const Matrix& sight : kSights)
       for (std::size_t i = 0; i < lane.size(); ++i)
         for (std::size_t j = 0; j < i; ++j)
           EXPECT_GE(distance(fill(lane[i]), fill(lane[j]), sight), 13)
               << name(lane[i]) << " and " << name(lane[j]) << ", sight " << &sight - kSights.data();
+}
+
+// REDUCE_GRAD reduces gradients; what joins the shares of an output layer does not.
+TEST(Theme, CollectivesOfTheOutputLayerAreNamedSo) {
+  for (const Op op : kHeadCollectives)
+    EXPECT_EQ(name(paint({.kind = TaskKind::Reduction, .cell = Action{.op = op}})),
+              "collective of the output layer");
+  EXPECT_EQ(name(paint({.kind = TaskKind::Reduction, .cell = Action{.op = Op::ReduceGrad}})),
+            "gradient reduction");
 }
 
 // From dark to light. Paper is the ground of legends, idle that of the rows.
