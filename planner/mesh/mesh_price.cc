@@ -5,6 +5,7 @@
 
 #include "planner/cost/estimate/estimator.h"
 #include "planner/cost/stages/stage_costs.h"
+#include "planner/cost/stages/word_shares.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/schedule/lower.h"
 #include "planner/mesh/repeat_layer.h"
@@ -121,6 +122,17 @@ std::vector<MeshShares> shares_of(const MeshRun& run, const MeshLayers& pieces,
   return shares;
 }
 
+/// The layers without those whose words all ranks divide, with a rank's share of them.
+MeshLayers with_divided_words(const MeshRun& run, MeshLayers pieces, const Network& network) {
+  if (const std::string why = undivided_because(run); !why.empty())
+    throw ConfigError({}, "ranks cannot share the output layer: " + why);
+  pieces.layers.words = word_share(run, pieces.layers, network);
+  pieces.layers = divided_among(std::move(pieces.layers), pieces.layers.words->ranks);
+  for (std::size_t p = 0; p < pieces.reduction.size(); ++p)
+    if (pieces.layers.parameters[p].bytes == Bytes{0}) pieces.reduction[p] = Nanoseconds{0};
+  return pieces;
+}
+
 /// [rank] How long its replicas still reduce when it has done its last backward.
 std::vector<Nanoseconds> left_to_reduce(const Prices& plan, const Placement& placement) {
   std::vector<Nanoseconds> left;
@@ -219,10 +231,9 @@ Cluster pipeline_cluster(const MeshRun& run, const Network& hosts) {
 }
 
 MeshPrice price_mesh(const MeshRun& run, const MeshLayers& all, const Network& network) {
-  const std::size_t barriers = family(run.schedule).head_barriers;
-  if (barriers > 0) check_shared_head(run);
-  const MeshLayers rest = barriers > 0 ? without_vocabulary_layers(all) : MeshLayers{};
-  const MeshLayers& pieces = barriers > 0 ? rest : all;
+  const bool shared = family(run.schedule).head_barriers > 0;
+  const MeshLayers rest = shared ? with_divided_words(run, all, network) : MeshLayers{};
+  const MeshLayers& pieces = shared ? rest : all;
   const ScheduleSpec spec{.family = run.schedule,
                           .ranks = static_cast<std::size_t>(run.mesh.size(Axis::Pipeline)),
                           .microbatches = static_cast<std::size_t>(run.microbatches()),
@@ -233,9 +244,7 @@ MeshPrice price_mesh(const MeshRun& run, const MeshLayers& all, const Network& n
   price.partition = mesh_partition(run, pieces);
   StageCosts costs = stage_costs(pieces.layers, price.partition, price.placement,
                                  pipeline_cluster(run, network), {.blocks = pieces.blocks});
-  if (barriers > 0)
-    add_vocabulary_shares(costs, run, network, barriers,
-                          /*stops=*/run.schedule == "interlaced");
+  if (shared) add_word_shares(costs, *pieces.layers.words, schedule);
   price.shares = shares_of(run, pieces, price.partition, price.placement, costs);
   Schedule lowered = lower(schedule, costs, price.placement);
   price.plan = evaluate_lowered(std::move(costs), std::move(lowered), price.placement);

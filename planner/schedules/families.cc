@@ -55,6 +55,11 @@ std::span<const Family> shared_head_families() {
   return table;
 }
 
+bool shares_head(const ScheduleSpec& spec) {
+  return std::ranges::any_of(shared_head_families(),
+                             [&](const Family& known) { return known.name == spec.family; });
+}
+
 const Family& family(const std::string& name) {
   std::vector<std::string> names;
   for (const auto table : {families(), shared_head_families(), families(Mode::Forward)})
@@ -223,8 +228,9 @@ std::vector<ScheduleSpec> search_set(std::size_t ranks, std::size_t microbatches
   for (const Family& known : families())
     if (names.empty() ? !known.built_for_costs && !known.only_by_name : wanted(known.name))
       add(known);
-  for (const Family& known : families(Mode::Forward))
-    if (!names.empty() && wanted(known.name)) add(known);
+  for (const auto table : {shared_head_families(), families(Mode::Forward)})
+    for (const Family& known : table)
+      if (!names.empty() && wanted(known.name)) add(known);
   return set;
 }
 

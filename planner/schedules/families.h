@@ -18,6 +18,9 @@ std::span<const Family> families(Mode mode = Mode::Train);
 /// Families of training steps whose ranks share the output layer: with S and T in their rows.
 std::span<const Family> shared_head_families();
 
+/// Whether its ranks share the output layer.
+bool shares_head(const ScheduleSpec& spec);
+
 /// The family of that name, of either mode. Errors: ConfigError with the nearest spelling.
 const Family& family(const std::string& name);
 
@@ -44,6 +47,7 @@ Placement placement_for(const ScheduleSpec& spec, std::vector<DeviceId> device_o
 /// N]; prefetch 0..D-1; every accepted point of the families named, in the order of the table.
 /// `names` empty = all families of training steps whose order does not depend on costs, but for
 /// those that are searched by name alone.
+/// Families whose ranks share the output layer are there by name alone.
 /// Families that cut sequences are tried with these `slices` above 1; those whose order is built
 /// for costs, whole as well. `looped` with one loop is
 /// left out beside `1f1b`, which is the same schedule. Errors: ConfigError if there is no family of

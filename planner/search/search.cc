@@ -13,6 +13,7 @@
 #include "planner/search/steps/least_segments.h"
 #include "planner/search/steps/offloading.h"
 #include "planner/search/steps/placements.h"
+#include "planner/search/steps/shared_head.h"
 #include "planner/search/steps/side_by_side.h"
 #include "planner/search/steps/sliced_schedules.h"
 #include "planner/search/steps/step.h"
@@ -32,6 +33,7 @@ constexpr Step kListed[] = {
     {"side by side", [](const Problem& problem) { return hides_collectives(problem); },
      add_side_by_side},
     {"slices", has_slices, add_sliced_plans},
+    {"shared output layer", has_shared_head, add_shared_head_plans},
 };
 
 /// Plans beside those of the listed schedules on the devices alone.
@@ -52,7 +54,7 @@ void take_steps(std::span<const Step> steps, const Problem& problem, const Searc
 /// All whole microbatches of equal cost: given cuts, or all schedules together.
 Answer search_whole(Problem problem, const SearchOptions& options, const SearchFunction& within) {
   std::erase_if(problem.schedules, [&](const ScheduleSpec& spec) {
-    return spec.slices > 1 || hides_collectives(problem.layers, spec);
+    return spec.slices > 1 || shares_head(spec) || hides_collectives(problem.layers, spec);
   });
   if (problem.schedules.empty()) return {};
   if (auto nothing_fits = below_least_segments(problem)) return *std::move(nothing_fits);
@@ -65,7 +67,8 @@ Answer search_whole(Problem problem, const SearchOptions& options, const SearchF
 
 /// Recomputation is settled, and microbatches are equal.
 Pool search_listed(const Problem& problem, SearchOptions options, const SearchFunction& within) {
-  if (hides_collectives(problem) || has_slices(problem)) options.certificate = false;
+  if (hides_collectives(problem) || has_slices(problem) || has_shared_head(problem))
+    options.certificate = false;
   Pool pool(search_whole(problem, options, within), problem.memory_limit);
   pool.set_recompute(problem.recompute);
   take_steps(kListed, problem, options, within, pool);
@@ -97,8 +100,9 @@ static Pool search_on_devices(const Problem& problem, const SearchOptions& optio
   SearchOptions settled = options;
   if (problem.recompute == Recompute::Blocks || problem.recompute_except_last)
     settled.certificate = false;  // none speaks of blocks, or of microbatches that differ
-  if (auto nothing_fits = below_least_segments(problem))
-    return {*std::move(nothing_fits), problem.memory_limit};
+  if (!has_shared_head(problem))
+    if (auto nothing_fits = below_least_segments(problem))
+      return {*std::move(nothing_fits), problem.memory_limit};
   if (!problem.layers->microbatches.empty())
     return {search_unequal_microbatches(problem, settled, within), problem.memory_limit};
   return search_listed(problem, settled, within);

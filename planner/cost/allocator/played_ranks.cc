@@ -10,6 +10,7 @@
 
 #include "planner/cost/allocator/caching_allocator.h"
 #include "planner/cost/stages/recomputed_layers.h"
+#include "planner/cost/stages/word_shares.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {
@@ -500,9 +501,11 @@ LeastReserved least_reserved(const Layers& layers, const AllocatorSettings& sett
   return least;
 }
 
-std::vector<Bytes> reserved_memory(const Plan& plan, const Layers& layers,
+std::vector<Bytes> reserved_memory(const Plan& plan, const Layers& all_layers,
                                    const AllocatorSettings& settings,
                                    const std::vector<Bytes>& limit) {
+  const std::optional<Layers> divided = divided_layers(all_layers, plan.schedule);
+  const Layers& layers = divided ? *divided : all_layers;
   std::vector<Bytes> reserved = plan.peak_memory;
   if (!has_lifetimes(layers) || slice_count(plan.schedule) > 1 || plan.recomputed.offloads()) {
     for (Bytes& bytes : reserved)

@@ -4,6 +4,7 @@
 #include "planner/cost/estimate/memory.h"
 #include "planner/cost/stages/sliced_stage_costs.h"
 #include "planner/cost/stages/stage_costs.h"
+#include "planner/cost/stages/word_shares.h"
 #include "planner/ir/schedule/lower.h"
 
 namespace pfeife {
@@ -11,7 +12,11 @@ namespace pfeife {
 Prices evaluate(const SummedLayers& sums, const Cluster& cluster, const Schedule& compute_only,
                 const Placement& placement, const Partition& partition, MemoryRule rule,
                 const Recomputed& recomputed, StepNorm norm, SliceLengths slice_lengths) {
-  StageCosts costs = stage_costs(sums, partition, placement, cluster, recomputed, norm);
+  const std::optional<Layers> divided = divided_layers(sums.layers(), compute_only);
+  StageCosts costs = divided
+                         ? stage_costs(*divided, partition, placement, cluster, recomputed, norm)
+                         : stage_costs(sums, partition, placement, cluster, recomputed, norm);
+  if (divided) add_word_shares(costs, *divided->words, compute_only);
   if (const std::size_t slices = slice_count(compute_only); slices > 1)
     costs = sliced_stage_costs(std::move(costs), slices, slice_lengths, sums.layers(), partition,
                                placement, cluster, recomputed);

@@ -12,6 +12,7 @@
 #include "planner/cost/stages/stage_steps.h"
 #include "planner/cost/stages/stage_temporary.h"
 #include "planner/cost/stages/timed_message.h"
+#include "planner/cost/stages/word_shares.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {
@@ -405,6 +406,12 @@ StageCosts stage_costs(const SummedLayers& sums, const Partition& partition,
 }
 
 StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster) {
+  if (const std::optional<Layers> divided = divided_layers(layers, plan.schedule)) {
+    StageCosts costs = stage_costs(*divided, plan.partition, plan.placement, cluster,
+                                   plan.recomputed, step_norm(plan));
+    add_word_shares(costs, *divided->words, plan.schedule);
+    return costs;
+  }
   StageCosts costs = stage_costs(layers, plan.partition, plan.placement, cluster, plan.recomputed,
                                  step_norm(plan));
   if (const std::size_t slices = slice_count(plan.schedule); slices > 1)

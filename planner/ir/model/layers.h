@@ -135,6 +135,23 @@ struct Sequence {
   friend bool operator==(const Sequence&, const Sequence&) = default;
 };
 
+/// What each rank of a pipeline does and holds of the layers with words, the input embedding and
+/// the output layer, where all ranks divide the words (vocabulary parallelism): for one microbatch,
+/// on the first kind of device.
+struct WordShare {
+  std::size_t ranks = 0;        ///< that divide the words; 0 = any number: figures of all words
+  std::vector<LayerId> layers;  ///< that are divided, sorted
+  LayerTimes output;            ///< products of the output layer; the optimizer's time of the share
+  Nanoseconds input{0};         ///< the lookup and its backward
+  Bytes saved{0};               ///< from the forward of the output layer to its backward
+  Bytes temporary{0};           ///< at most this much more while any of it runs
+  Bytes parameters{0}, gradients{0}, optimizer_state{0};
+  /// Collectives among the ranks: the output layer's input to all, maximum, sum and label's score
+  /// of each token, and the gradient of that input.
+  Nanoseconds broadcast{0}, scalars{0}, gradient{0};
+  friend bool operator==(const WordShare&, const WordShare&) = default;
+};
+
 struct Layers {
   std::string name;
   std::string digest;              ///< SHA-256 of what it was made from, hexadecimal
@@ -163,6 +180,8 @@ struct Layers {
   std::vector<std::string> uncosted;  ///< a sentence for each operator without a cost
   std::optional<Sequence> sequence;   ///< none: microbatches cannot be cut into slices
   std::string whole_because;          ///< why, in words; "" = nobody looked
+  std::optional<WordShare> words;     ///< none: the output layer runs where the layers have it
+  std::string undivided_because;      ///< why, in words
 
   std::size_t size() const { return layers.size(); }
   friend bool operator==(const Layers&, const Layers&) = default;

@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 
 #include "planner/cost/layers/microbatch_layers.h"
+#include "planner/cost/stages/word_shares.h"
 #include "planner/schedules/families.h"
 #include "planner/search/bound/any_order.h"
 #include "planner/search/bound/segment_bound.h"
 #include "planner/search/bound/slice_bound.h"
+#include "planner/search/cuts/min_max.h"
 #include "planner/search/price/hidden_collectives.h"
 
 namespace pfeife {
@@ -63,7 +66,50 @@ static double unequal_bound(const Problem& problem, double (*bound)(const Proble
                   least < std::numeric_limits<double>::infinity() ? least : 0);
 }
 
+/// F and B (ns) of the slowest stage of each of the problem's ranks, whatever the cuts; 0 if the
+/// layers cannot be cut so often.
+static double slowest_stage(const Problem& problem, const ScheduleSpec& spec) {
+  const Layers layers = problem.cuts ? cut_only_at(*problem.cuts, problem.layers) : *problem.layers;
+  const Placement placement = placement_for(spec, problem.device_of_rank);
+  const auto cuts = equal_time_cuts(layers, placement, problem.cluster);
+  if (!cuts) return 0;
+  const LayerSums sums(layers, problem.cluster);
+  std::int64_t slowest = 0;
+  for (std::size_t s = 0; s < cuts->stages(); ++s) {
+    const std::size_t kind = problem.cluster->kind_of_device[placement.device(StageId{s}).index()];
+    slowest = std::max(slowest, sums.time(kind, cuts->begin(s), cuts->end(s, layers.size())));
+  }
+  return static_cast<double>(slowest);
+}
+
+/// The bound of schedules whose ranks share the output layer: what is not divided takes as long as
+/// without the shares, and every rank, that of the slowest stage as well, computes its shares
+/// besides.
+static double bound_of_shared_heads(const Problem& problem) {
+  const Layers layers = divided_among(problem.layers, problem.device_of_rank.size());
+  Problem bare = with_layers(problem, layers);
+  const LayerTimes& output = layers.words->output;
+  const Nanoseconds share =
+      output.forward + output.backward_input + output.backward_weight + layers.words->input;
+  double least = std::numeric_limits<double>::infinity();
+  for (ScheduleSpec& spec : bare.schedules) {
+    const auto microbatches = static_cast<double>(spec.microbatches);
+    least = std::min(least, std::max(shared_work_bound(bare, spec.microbatches),
+                                     microbatches * slowest_stage(bare, spec)) +
+                                microbatches * static_cast<double>(share.count()));
+    spec.family = "1f1b";
+  }
+  return std::max(least, work_bound(bare));
+}
+
 double work_bound(const Problem& problem) {
+  if (std::ranges::any_of(problem.schedules, shares_head)) {
+    Problem shared = problem, last = problem;
+    std::erase_if(shared.schedules, std::not_fn(shares_head));
+    std::erase_if(last.schedules, shares_head);
+    const double least = bound_of_shared_heads(shared);
+    return last.schedules.empty() ? least : std::min(least, work_bound(last));
+  }
   if (!problem.layers->microbatches.empty()) return unequal_bound(problem, work_bound);
   if (hides_collectives(problem)) return longest_side_by_side(problem, work_bound);
   const CutModel model(problem.layers, problem.cluster, problem.memory_rule,

@@ -9,7 +9,8 @@ namespace pfeife {
 /// Time (ns) that no plan of the listed schedules goes below, nor one of any other order of the
 /// same placements: of slices sliced_bound() (slice_bound.h), else the largest of the bound below,
 /// of AnyOrder (any_order.h) and of one_microbatch_bound (segment_bound.h). Where schedules hide
-/// collectives, of their listed orders.
+/// collectives, of their listed orders. Where ranks share the output layer, the work of all layers
+/// and shares, of the slowest stage and its share, or the bound of the layers that are not divided.
 double work_bound(const Problem& problem);
 
 /// However layers are dealt to the devices of the problem: with weights y of the devices that add

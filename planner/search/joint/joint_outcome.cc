@@ -1,5 +1,6 @@
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/round_down.h"
+#include "planner/search/bound/work_bound.h"
 #include "planner/search/joint/joint_certificate.h"
 #include "planner/search/pool/pool.h"
 #include "planner/search/price/lack.h"
@@ -120,6 +121,14 @@ Claim listed_claim(const Problem& problem, Bound bound) {
   claim.covered = {listed_class(problem, bound)};
   claim.bound = std::move(bound);
   return claim;
+}
+
+Claim work_claim(const Problem& problem) {
+  return listed_claim(problem, {.time = Nanoseconds{static_cast<std::int64_t>(work_bound(problem))},
+                                .given_cuts = problem.cuts.has_value(),
+                                .recompute = problem.recompute,
+                                .schedules = problem.schedules,
+                                .memory_limit = problem.memory_limit});
 }
 
 Covered listed_class(const Problem& problem, const Bound& bound) {

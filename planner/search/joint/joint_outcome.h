@@ -25,6 +25,9 @@ Covered listed_class(const Problem& problem, const Bound& bound);
 /// The bound, which holds for that class.
 Claim listed_claim(const Problem& problem, Bound bound);
 
+/// The claim of work_bound(), for all schedules of the problem.
+Claim work_claim(const Problem& problem);
+
 /// Makes a claim of the listed schedules one of the class that the fastest plan is in: those, or
 /// those and any order at all. Where no order of the stages that the ranks have in `any_order` is
 /// below the bound it covers them in either case. True: some may be below, so they are left out.

@@ -47,9 +47,11 @@ std::vector<Bytes> must_fit(const Problem& problem, const Priced& plan) {
 static Priced price(const Problem& problem, Choice choice, bool& fit) {
   Prices prices = evaluated(problem, choice);
   fit = fits(must_fit(problem, choice, prices), problem.memory_limit);
+  // Late receives are checked against rows that hang by transfers, not by what joins S and T.
   const bool late =
-      choice.receives == Receives::AtNeed || (problem.receives == Receives::AtNeed &&
-                                              problem.memory_rule == MemoryRule::Lifetimes && !fit);
+      !shares_head(choice.spec) && (choice.receives == Receives::AtNeed ||
+                                    (problem.receives == Receives::AtNeed &&
+                                     problem.memory_rule == MemoryRule::Lifetimes && !fit));
   if (late) {
     prices = received_late(std::move(prices), choice.placement);
     fit = fits(must_fit(problem, choice, prices), problem.memory_limit);

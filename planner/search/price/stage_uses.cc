@@ -12,6 +12,7 @@
 #include "planner/cost/stages/recomputed_layers.h"
 #include "planner/cost/stages/sliced_stage_costs.h"
 #include "planner/cost/stages/stage_costs.h"
+#include "planner/cost/stages/word_shares.h"
 #include "planner/schedules/families.h"
 
 namespace pfeife {
@@ -139,12 +140,13 @@ class StageUses {
   std::optional<Choice> fastest() const {
     std::vector<std::size_t> counts;
     for (const std::vector<StageUse>& uses : uses_) counts.push_back(uses.size());
-    JointProblem joint{.compute_only = rows_,
-                       .placement = choice_.placement,
-                       .counts = counts,
-                       .costs_of = [&](const Alternatives& chosen) { return costs_of(chosen); },
-                       .memory_limit = allocated_limit(problem_),
-                       .receives = problem_.receives};
+    JointProblem joint{
+        .compute_only = rows_,
+        .placement = choice_.placement,
+        .counts = counts,
+        .costs_of = [&](const Alternatives& chosen) { return costs_of(chosen); },
+        .memory_limit = allocated_limit(problem_),
+        .receives = shares_head(choice_.spec) ? Receives::AsReady : problem_.receives};
     if (host_.offload && host_.limited)
       joint.missing_on_hosts = [&](const Schedule& lowered, const StageCosts& costs) {
         return missing_on_hosts(lowered, costs, choice_.placement, problem_.cluster);
@@ -180,6 +182,8 @@ class StageUses {
     StageCosts costs = with_recomputation(put_together(ways_, uses_in(chosen)), found,
                                           choice_.placement, problem_.cluster);
     costs.norm = norm_;
+    if (const auto& words = problem_.layers->words; words && head_barriers(rows_) > 0)
+      add_word_shares(costs, *words, rows_);
     if (choice_.spec.slices == 1)
       return microbatch_stage_costs(std::move(costs), problem_.layers, choice_.partition,
                                     choice_.placement, problem_.cluster);

@@ -45,7 +45,7 @@ void add_side_by_side(const Problem& problem, const SearchOptions& options,
   std::erase_if(hiding.schedules,
                 [&](const ScheduleSpec& spec) { return !hides_collectives(problem.layers, spec); });
   const bool alone = std::ranges::all_of(problem.schedules, [&](const ScheduleSpec& spec) {
-    return spec.slices > 1 || hides_collectives(problem.layers, spec);
+    return spec.slices > 1 || shares_head(spec) || hides_collectives(problem.layers, spec);
   });
 
   Answer of_compute = search(hiding, options);
