@@ -14,6 +14,7 @@ ExperimentRules rules_of(Inputs& inputs) {
   ExperimentRules rules;
   for (const Mode mode : {Mode::Train, Mode::Forward})
     for (const Family& family : families(mode)) rules.families.push_back(family.name);
+  for (const Family& family : shared_head_families()) rules.families.push_back(family.name);
   rules.orders = linear_orders();
   rules.order_of_plan = [](const PlanSettings& plan) { return read_plan(*plan.file).linear_order; };
   rules.training_of_plan = [](const PlanSettings& plan) { return read_plan(*plan.file).training; };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "experiments/plans/case_limits.h"
+#include "experiments/plans/head_choice.h"
 #include "experiments/plans/plan_case.h"
 #include "planner/cost/allocator/played_ranks.h"
 #include "planner/cost/stages/sliced_stage_costs.h"
@@ -85,8 +86,27 @@ void check_slices(const Request& config, const Layers& layers) {
     throw RefusedWish("plan.slices", "plan.slices: " + why);
 }
 
+/// Families that are named have the output layer where plan.head has it.
+void check_heads(const PlanSettings& plan) {
+  using Head = PlanSettings::Head;
+  if (plan.families.front() == "all" || plan.families.front() == "certified") return;
+  for (const std::string& name : plan.families) {
+    const bool shares = family(name).head_barriers > 0;
+    if (shares && plan.head == Head::Last)
+      throw RefusedWish("plan.families", "plan.families: " + name +
+                                             " shares the output layer over all ranks; set "
+                                             "plan.head: shared, or auto");
+    if (!shares && plan.head == Head::Shared)
+      throw RefusedWish("plan.families", "plan.families: " + name +
+                                             " has the output layer on the last rank; name "
+                                             "vocab_1, vocab_2 or interlaced, or set plan.head: "
+                                             "auto");
+  }
+}
+
 std::vector<ScheduleSpec> schedules_of(const Request& config, const Layers& layers,
                                        const std::optional<Partition>& cuts) {
+  check_heads(config.plan);
   const std::vector<std::size_t> stages_per_rank = stages_per_rank_of(config, cuts);
   if (const std::string reason = impossible_family(config, stages_per_rank); !reason.empty())
     throw RefusedWish("plan.families", "plan.families: " + reason);
@@ -96,6 +116,11 @@ std::vector<ScheduleSpec> schedules_of(const Request& config, const Layers& laye
                             : search_set(config.devices, config.microbatches, stages_per_rank,
                                          family_list(config.plan, config.training.mode),
                                          config.plan.slices, config.plan.slice_lengths);
+  if (const std::string why = undivided_because(config, layers); !why.empty()) {
+    if (config.plan.head == PlanSettings::Head::Shared)
+      throw RefusedWish("plan.head", "plan.head: ranks cannot share the output layer: " + why);
+    std::erase_if(specs, shares_head);
+  }
   if (specs.empty())
     throw RefusedWish(
         "plan", "plan: no schedule family can do " + number(config.devices) + " devices, " +

@@ -116,7 +116,7 @@ void check_schedule(const Request& config, const Plan& plan) {
   const auto is_known = [&](Mode mode) {
     return std::ranges::find(families(mode), spec.family, &Family::name) != families(mode).end();
   };
-  if (!is_known(Mode::Train) && !is_known(Mode::Forward))
+  if (!is_known(Mode::Train) && !is_known(Mode::Forward) && !shares_head(spec))
     refuse(config, ": there is no schedule family '" + spec.family + "'" + cure);
   if (const auto refused = refusal(spec)) refuse(config, ": " + to_string(*refused, spec) + cure);
   const bool built = family(spec.family).built_for_costs;

@@ -23,7 +23,7 @@ std::optional<std::size_t> highest_cell(const MemoryCurve& curve) {
 /// Values that cross, without what the stages save of them: only while received or to be sent.
 void save_nothing(StageCosts& costs) {
   const auto drop = [](std::vector<StageCost>& stages, std::vector<StageValue>& values) {
-    for (StageCost& stage : stages) stage.saved = stage.offloaded = Bytes{0};
+    for (StageCost& stage : stages) stage.saved = stage.offloaded = stage.head_saved = Bytes{0};
     for (StageValue& value : values) {
       value.saved_by_sender = false;
       value.saved_by_receiver.assign(value.to.size(), false);
@@ -65,8 +65,9 @@ MemoryContents contents_of(const Plan& plan, RankId rank, StageCosts costs,
       for (StageCosts::Slice& kind : all.kinds) std::ranges::for_each(kind.stages, drop);
     });
   };
-  found.temporary = without_each(
-      [](StageCost& s) { s.temporary = {}, s.recomputed = s.forward_again = Bytes{0}; });
+  found.temporary = without_each([](StageCost& s) {
+    s.temporary = {}, s.recomputed = s.forward_again = s.head_temporary = Bytes{0};
+  });
   found.held_for_weights = without_each([](StageCost& s) { s.weight_saved = Bytes{0}; });
   found.autocast_copies = without([&](StageCosts& all) { drop_copies(copies, all); });
   found.saved = without(save_nothing);

@@ -15,11 +15,18 @@
 namespace pfeife {
 
 std::vector<std::string> family_list(const PlanSettings& plan, Mode mode) {
-  const bool all = plan.families.front() == "all";
-  if (!all && plan.families.front() != "certified") return plan.families;
+  const bool all = plan.families.front() == "all",
+             grouped = all || plan.families.front() == "certified";
   std::vector<std::string> names;
-  for (const Family& family : families(mode))
-    if (all ? !family.only_by_name : family.certified) names.push_back(family.name);
+  if (!grouped) {
+    names = plan.families;
+  } else if (plan.head != PlanSettings::Head::Shared) {
+    for (const Family& family : families(mode))
+      if (all ? !family.only_by_name : family.certified) names.push_back(family.name);
+  }
+  const auto shares = [](const std::string& name) { return family(name).head_barriers > 0; };
+  if (plan.head != PlanSettings::Head::Last && std::ranges::none_of(names, shares))
+    for (const Family& family : shared_head_families()) names.push_back(family.name);
   return names;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "experiments/plans/head_choice.h"
 #include "planner/ir/basics/decimals.h"
 #include "planner/search/price/lack.h"
 
@@ -82,6 +83,7 @@ std::vector<Alternative> judged_alternatives(const EvaluatedCase& evaluated) {
   std::vector<Alternative> judged = evaluated.answer().alternatives;
   const Evaluation& plan = evaluated.planned[evaluated.chosen];
   if (!plan.possible()) return judged;
+  choose_head(evaluated, judged);
   if (evaluated.config->plan.max_bubble)
     if (auto faster = without_bubble_limit(evaluated)) {
       if (judged.empty())

@@ -5,6 +5,7 @@
 #include "experiments/plans/case_problem.h"
 #include "experiments/plans/cut_places.h"
 #include "experiments/plans/handed_plans.h"
+#include "experiments/plans/head_choice.h"
 #include "planner/search/choices/advice.h"
 #include "planner/search/choices/leaner_orders.h"
 #include "planner/search/search.h"
@@ -83,6 +84,8 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   const bool compared = options.keep > 1 && !config.plan.reference;
   add_handed_plans(inputs, problem, options, plans);
   if (compared) add_less_memory(problem, options, config.plan.rule(), plans.pool);
+  if (plans.answer().alternatives.empty())
+    plans.pool.set_alternatives(head_alternatives(config, *settled.layers, plans.answer()));
   const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;
   const std::vector<Priced> best =
       compared ? plans_to_compare(plans.answer(), config.plan.rule()) : plans.answer().plans;

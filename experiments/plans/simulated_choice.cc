@@ -106,9 +106,11 @@ std::vector<Priced> worth_keeping(std::vector<TimedPlan> timed, const Problem& p
   return plans;
 }
 
-/// Nothing where other microbatch sizes or orders of the layers were open.
+/// Nothing where other microbatch sizes or orders of the layers were open, or ranks may share the
+/// output layer.
 std::optional<Nanoseconds> links_bound(const Problem& problem, const SimulationSettings& simulation,
                                        const Answer& answer) {
+  if (std::ranges::any_of(problem.schedules, shares_head)) return std::nullopt;
   const Semantics semantics{simulation.queues, simulation.links, false};
   if (answer.alternatives.empty())
     return shared_links_bound(problem, semantics, answer.bound->linked);

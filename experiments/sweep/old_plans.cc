@@ -23,6 +23,7 @@ std::set<std::string> plan_names(const std::filesystem::path& folder) {
   std::set<std::string> names{"planned", kLessMemory};
   for (const Mode mode : {Mode::Train, Mode::Forward})
     for (const Family& family : families(mode)) names.insert(family.name);
+  for (const Family& family : shared_head_families()) names.insert(family.name);
   for (const std::string& file : digested_files(folder)) {
     const std::filesystem::path plan = std::filesystem::path(file).parent_path();
     if (!plan.empty() && plan == plan.filename() && plan != "..") names.insert(plan.string());

@@ -1,5 +1,7 @@
 #include "planner/inputs/read_layers.h"
 
+#include <algorithm>
+
 #include "planner/cost/layers/forward_layers.h"
 #include "planner/cost/layers/grouping.h"
 #include "planner/cost/layers/linear_order.h"
@@ -8,6 +10,7 @@
 #include "planner/cost/operators/saved.h"
 #include "planner/cost/operators/uncosted.h"
 #include "planner/cost/operators/work.h"
+#include "planner/cost/stages/word_shares.h"
 #include "planner/inputs/profiled_stage.h"
 #include "planner/io/cluster/mesh_file.h"
 #include "planner/io/model/layer_table.h"
@@ -22,6 +25,7 @@
 #include "planner/mesh/measured_pieces.h"
 #include "planner/mesh/mesh_layers.h"
 #include "planner/mesh/replicated_layers.h"
+#include "planner/mesh/shared_head.h"
 
 namespace pfeife {
 namespace {
@@ -115,6 +119,25 @@ LayersAndWork read_archive(const ModelFiles& files, const ModelUse& use, const C
   return {std::move(layers), work_of(files, facts.at(use.precision), use.mode)};
 }
 
+/// The layers of a table with the words that it names: collectives are those among all devices of
+/// the cluster, of what the output layer reads. (A table knows no tokens, so that those of numbers
+/// for each token take no time.)
+Layers read_table(const ModelFiles& files, const ImportOptions& options, const Cluster& cluster) {
+  Layers layers = read_layer_table(files.file, files.skips, options);
+  if (!layers.words) return layers;
+  const LayerId output = layers.words->layers.back();
+  const bool input = layers.words->layers.size() > 1;
+  layers.words = all_words(layers, input ? std::optional(LayerId{0}) : std::nullopt, output);
+  Bytes read{0};
+  for (const LayerValue& value : layers.values)
+    if (std::ranges::binary_search(value.consumers, output)) read += value.bytes;
+  std::vector<DeviceId> devices;
+  for (std::size_t d = 0; d < cluster.devices(); ++d) devices.emplace_back(d);
+  layers.words->gradient = all_reduce_time(cluster, devices, read);
+  layers.words->broadcast = layers.words->gradient / 2;  // a ring gathers, and scatters nothing
+  return layers;
+}
+
 Layers read_mesh(const std::filesystem::path& file) {
   MeshFile mesh = read_mesh_file(file);
   Layers layers = pipeline_layers(mesh.run, mesh.network);
@@ -134,6 +157,8 @@ Layers pipeline_layers(const MeshRun& run, const Network& network) {
   Layers layers = mesh_layers(run, network).layers;
   layers.name = run.architecture.name;
   layers.microbatch_size = run.microbatch_size * run.mesh.size(Axis::Data);
+  layers.undivided_because = undivided_because(run);
+  if (layers.undivided_because.empty()) layers.words = word_share(run, layers, network);
   layers.notes = network.notes;
   layers.notes.insert(layers.notes.end(), run.architecture.left_out.begin(),
                       run.architecture.left_out.end());
@@ -213,7 +238,7 @@ static LayersAndWork read_pipeline(const ModelFiles& files, const ModelUse& use,
     case ModelFormat::Pt2:
       return read_archive(files, use, cluster);
     case ModelFormat::Table:
-      return {read_layer_table(files.file, files.skips, options), {}};
+      return {read_table(files, options, cluster), {}};
     case ModelFormat::PipeDream:
       return {read_pipedream_profile(files.file, options), {}};
     case ModelFormat::Piper:

@@ -20,6 +20,7 @@ Keys = TypedDict(
         "file": Any,  # plan.file
         "for": Any,  # plan.for
         "global_batch": Any,  # training.global_batch
+        "head": Any,  # plan.head
         "iterations": Any,  # plan.iterations
         "jitter": Any,  # simulation.jitter
         "launch_overhead": Any,  # simulation.launch_overhead

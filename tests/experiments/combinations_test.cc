@@ -16,6 +16,7 @@ struct Wish {
 
 constexpr Wish kWishes[] = {{"plan", "families: [zb_greedy]"},
                             {"plan", "slices: [2]"},
+                            {"plan", "head: auto"},
                             {"plan", "search: reference"},
                             {"plan", "recompute: full"},
                             {"plan", "recompute: blocks"},

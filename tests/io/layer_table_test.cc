@@ -55,6 +55,21 @@ TEST(LayerTable, RowsBecomeLayersAndOutputsGoToTheNextRow) {
             (LayerParameter{"c", Bytes{30}, Bytes{30}, Bytes{60}, {LayerId{2}}, {0ns}}));
 }
 
+TEST(LayerTable, LayersWithWordsAreTheFirstAndTheLast) {
+  const auto rows = [](const std::string& first, const std::string& last) {
+    const std::string header(kHeader);
+    return header.substr(0, header.size() - 1) + ",words\na,1,2,3,4,0,0,0,0," + first +
+           "\nb,1,2,3,4,0,0,0,0," + last + "\n";
+  };
+  EXPECT_EQ(table(rows("", "")).words, std::nullopt);
+  EXPECT_EQ(table(rows("", "output")).words, (WordShare{.layers = {LayerId{1}}}));
+  EXPECT_EQ(table(rows("input", "output")).words, (WordShare{.layers = {LayerId{0}, LayerId{1}}}));
+  EXPECT_MESSAGE(message_of_table(rows("", "out")));
+  EXPECT_MESSAGE(message_of_table(rows("output", "")));
+  EXPECT_MESSAGE(message_of_table(rows("", "input")));
+  EXPECT_MESSAGE(message_of_table(rows("input", "")));
+}
+
 TEST(LayerTable, OptimizerDecidesTheStateAndKindsRepeatTheTimes) {
   ImportOptions options;
   options.device_kinds = 2;

@@ -1,6 +1,7 @@
 #include "tests/io/reference_tables.h"
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 
 #include "planner/io/cluster/cluster_file.h"
@@ -36,10 +37,14 @@ std::vector<FieldRow> microbatch_rows() {
       joined(what_if_fields().rows("what_if."), slow_rank_fields().rows("what_if.slow.")));
 }
 
-/// Neighbours with one reason are a row.
-std::string combinations_table() {
+/// Neighbours with one reason are a row. What plan.head excludes has a page of its own.
+std::string combinations_table(bool of_head) {
   std::string text = "| key | not beside | why, and what to do |\n|---|---|---|\n";
-  const std::span<const RefusedCombination> all = refused_combinations();
+  std::vector<RefusedCombination> all;
+  std::ranges::copy_if(refused_combinations(), std::back_inserter(all),
+                       [&](const RefusedCombination& row) {
+                         return (std::string_view(row.key) == "plan.head") == of_head;
+                       });
   for (std::size_t i = 0; i < all.size();) {
     std::string keys;
     const std::size_t first = i;
@@ -74,7 +79,8 @@ std::vector<std::pair<std::string, std::string>> reference_tables() {
                            {"training.microbatch_costs", "training.lengths"})},
       {"microbatches", microbatch_rows()},
       {"cases", case_fields().rows("cases.")},
-      {"plan", without(plan_fields(none).rows("plan."), {"plan.microbatch_order"})},
+      {"plan", without(plan_fields(none).rows("plan."), {"plan.head", "plan.microbatch_order"})},
+      {"head", plan_fields(none).only({"head"}).rows("plan.")},
       {"baselines", baseline_fields({}).rows("")},
       {"calibration", calibration_fields({}).rows("")},
       {"simulation", joined(simulation_fields().rows("simulation."), jitter_rows())},
@@ -91,7 +97,8 @@ std::vector<std::pair<std::string, std::string>> reference_tables() {
       {"route", route_fields({}).rows("")}};
   std::vector<std::pair<std::string, std::string>> texts;
   for (const auto& [name, rows] : tables) texts.emplace_back(name, table_text(rows));
-  texts.emplace_back("combinations", combinations_table());
+  texts.emplace_back("combinations", combinations_table(false));
+  texts.emplace_back("head_combinations", combinations_table(true));
   texts.emplace_back("not_executed", not_executed_table());
   return texts;
 }

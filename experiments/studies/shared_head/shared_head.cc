@@ -8,11 +8,12 @@
 #include <map>
 #include <tuple>
 
-#include "experiments/studies/shared_head/shapes.h"
+#include "experiments/studies/shared_head/automatic.h"
 #include "planner/io/cluster/network_reader.h"
 #include "planner/io/files/csv_table.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/run_main.h"
+#include "planner/ir/result/head_place.h"
 
 namespace pfeife::shared_head {
 namespace {
@@ -102,6 +103,28 @@ void print_memory(const Groups& groups, const CsvTable& measured,
   }
 }
 
+/// The fastest measured run that shares the output layer and the fastest that does not, in ms,
+/// beside the best plans of either kind.
+void print_automatic(const Groups& groups, const Network& network) {
+  std::printf(
+      "\n| sequence | words | all ranks, measured | last rank, measured | all ranks, estimated | "
+      "last rank, estimated | `auto` |\n|---|---|---|---|---|---|---|\n");
+  for (const auto& [key, group] : groups) {
+    double shared = 0, last = 0;
+    for (const PublishedStages* run : group) {
+      double& least = run->family() == "1f1b" ? last : shared;
+      if (least == 0 || run->step_ms < least) least = run->step_ms;
+    }
+    const Planned planned = planned_automatically(*group.front(), network);
+    std::map<std::string, double> estimates;
+    for (const Alternative& alternative : planned.alternatives)
+      estimates[alternative.choice] = milliseconds(alternative.estimate.value());
+    std::printf("| %zu | %zu | %.0f | %.0f | %.0f | %.0f | %s |\n", key.first, key.second, shared,
+                last, estimates.at(kHeadOnAllRanks), estimates.at(kHeadOnLastRank),
+                planned.best().plan.spec.family.c_str());
+  }
+}
+
 }  // namespace
 }  // namespace pfeife::shared_head
 
@@ -126,6 +149,7 @@ int main(int count, char** arguments) {
     print_errors(groups, replayed);
     print_errors(groups, shaped);
     print_orders(groups, shaped);
+    print_automatic(groups, network);
     print_memory(groups,
                  CsvTable::parse(read_text_file(
                      source / "experiments/studies/shared_head/data/peak_memory.csv")),

@@ -156,6 +156,12 @@ FieldList<Wishes> plan_fields(const ListContext& context) {
       field("stages_per_rank", &Wishes::stages_per_rank, numbers_once(),
             "V, numbers of stages a rank to try")
           .always(),
+      field("head", &Wishes::head,
+            word<Wishes::Head>({{"last", Wishes::Head::Last},
+                                {"shared", Wishes::Head::Shared},
+                                {"auto", Wishes::Head::Auto}}),
+            "where the output layer of a mesh runs: on the last rank, on [all ranks](head.md), "
+            "or where the step is shorter"),
       field(
           "slices", &Wishes::slices, numbers_once(),
           "S, numbers of [slices](slices.md) to try of each microbatch's sequence, by the families "

@@ -9,10 +9,19 @@
 namespace pfeife {
 namespace {
 
-const std::vector<std::string> kColumns = {
-    "name",         "forward_ms",      "backward_input_ms", "backward_weight_ms", "backward_ms",
-    "output_bytes", "parameter_bytes", "saved_bytes",       "weight_saved_bytes", "temporary_bytes",
-    "optimizer_ms", "output_ms"};
+const std::vector<std::string> kTableColumns = {"name",
+                                                "forward_ms",
+                                                "backward_input_ms",
+                                                "backward_weight_ms",
+                                                "backward_ms",
+                                                "output_bytes",
+                                                "parameter_bytes",
+                                                "saved_bytes",
+                                                "weight_saved_bytes",
+                                                "temporary_bytes",
+                                                "optimizer_ms",
+                                                "output_ms",
+                                                "words"};
 const std::vector<std::string> kSkipColumns = {"value", "from", "to", "bytes"};
 
 Nanoseconds milliseconds_at(const CsvTable& table, std::size_t row, const std::string& column) {
@@ -30,7 +39,7 @@ class TableReader {
  public:
   TableReader(const TextFile& file, const ImportOptions& options)
       : table_(CsvTable::parse(file)), options_(options) {
-    table_.check_columns(kColumns);
+    table_.check_columns(kTableColumns);
     if (table_.rows() == 0)
       throw ConfigError({file.name}, "has no rows; a model has one layer at least");
     const bool halves = table_.has("backward_ms");
@@ -54,6 +63,10 @@ class TableReader {
     if (table_.has("backward_ms"))
       layers_.notes.push_back(
           "backward_ms was split in halves: backward-input and backward-weight take equally long");
+    if (layers_.words && layers_.words->layers.back().index() + 1 != table_.rows())
+      throw ConfigError(table_.where(),
+                        "has an input embedding with words and no output layer; write output in "
+                        "the column words of the last row");
     return std::move(layers_);
   }
 
@@ -87,6 +100,23 @@ class TableReader {
     layers_.layers.push_back(std::move(layer));
     add_parameter(row, name.text);
     add_output(row, name.text);
+    if (table_.has("words")) add_words(row);
+  }
+
+  /// Marks the layer as one whose words ranks may divide.
+  void add_words(std::size_t row) {
+    const CsvCell& cell = table_.at(row, "words");
+    if (cell.text.empty()) return;
+    const bool input = cell.text == "input";
+    if (!input && cell.text != "output")
+      throw ConfigError(cell.where, "'" + cell.text +
+                                        "' is no kind of layer with words; write input, output, "
+                                        "or nothing");
+    if (row != (input ? 0 : table_.rows() - 1))
+      throw ConfigError(cell.where, input ? "the input embedding is the first layer"
+                                          : "the output layer, with the loss, is the last layer");
+    if (!layers_.words) layers_.words = WordShare{};
+    layers_.words->layers.push_back(LayerId{row});
   }
 
   void add_parameter(std::size_t row, const std::string& name) {

@@ -2,13 +2,14 @@
 // bytes.
 //
 //   name,forward_ms,backward_input_ms,backward_weight_ms,output_bytes,parameter_bytes,saved_bytes,
-//   weight_saved_bytes,temporary_bytes[,optimizer_ms][,output_ms]
+//   weight_saved_bytes,temporary_bytes[,optimizer_ms][,output_ms][,words]
 //
 // Columns may stand in any order. `backward_ms` may replace the two; it is split in halves. A cut
 // after row i sends its output forward and as much gradient back; messages of no bytes are waited
 // for, too. A second file lists skips, `value,from,to,bytes` by row names: a value of row `from`
 // that later rows read; rows of the same value name further readers. Times hold for every device
-// kind.
+// kind. `words` says `output` of the last layer, and `input` of the first, if ranks may divide their
+// words: Layers::words then names them, and nothing else of them.
 #pragma once
 
 #include <filesystem>

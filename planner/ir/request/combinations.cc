@@ -24,6 +24,11 @@ bool order(Asked request) { return request.plan.order != "captured"; }
 bool traced(Asked request) { return !request.measurement.traces.empty(); }
 bool unequal(Asked request) { return request.training.listed_microbatches() > 0; }
 bool in_a_mesh(Asked request) { return request.mesh || request.model.format == ModelFormat::Mesh; }
+bool shares_head(Asked request) { return request.plan.head != PlanSettings::Head::Last; }
+/// Sizes that are given, none of them 1.
+bool divides(const std::vector<std::int64_t>& sizes) {
+  return !sizes.empty() && std::ranges::find(sizes, 1) == sizes.end();
+}
 bool recomputes(Asked request) {
   return request.plan.recompute != Recompute::None && request.plan.recompute != Recompute::IfNeeded;
 }
@@ -143,6 +148,55 @@ constexpr RefusedCombination kRefused[] = {
      [](Asked request) { return request.plan.schedule && request.plan.search_devices; }, "search"},
     {"plan.order", "plan.cuts_at: blocks",
      "blocks are those of the captured order; leave plan.order out", both<order, at_blocks>},
+    {"plan.head", "parallel: tp, cp, ep, zero",
+     "ranks of tp, cp or ep have parts of the output layer already, and ZeRO does not divide the "
+     "shares; leave 1 (zero: 0) among the sizes, or leave plan.head out",
+     [](Asked request) {
+       if (!request.mesh || request.plan.head != PlanSettings::Head::Shared) return false;
+       const MeshQuestion& mesh = request.mesh->question;
+       return divides(mesh.tp) || divides(mesh.cp) || divides(mesh.ep) ||
+              std::ranges::find(mesh.zero, 0) == mesh.zero.end();
+     },
+     "shared"},
+    {"plan.head", "parallel: dp beside a layer table",
+     "what replicas reduce of the shares is not priced; leave `parallel` or plan.head out",
+     [](Asked request) { return shares_head(request) && request.replicas.count > 1; },
+     "shared, auto"},
+    {"plan.head", "plan.slices",
+     "ranks that share the output layer take whole microbatches; leave slices or plan.head out",
+     both<shares_head, sliced>, "shared, auto"},
+    {"plan.head", "plan.for",
+     "no framework of plan.for shares the output layer; leave plan.for or plan.head out",
+     both<shares_head, for_framework>, "shared, auto"},
+    {"plan.head", kUnequal,
+     "shares of the output layer are of microbatches that are alike; leave plan.head out",
+     both<shares_head, unequal>, "shared, auto"},
+    {"plan.head", "plan.file, plan.schedule",
+     "a given plan or schedule says by its rows where the output layer is; leave plan.head out",
+     both<shares_head, given>, "shared, auto"},
+    {"plan.head", "plan.offload",
+     "stages that offload have the output layer on the last rank; leave offload or plan.head out",
+     both<shares_head, offloads>, "shared, auto"},
+    {"plan.head", "plan.placement: search",
+     "placements are searched with the output layer on the last rank; leave one of the two out",
+     both<shares_head, searches_placement>, "shared, auto"},
+    {"plan.head", "plan.devices: search",
+     "devices are searched with the output layer on the last rank; name the device of each rank",
+     both<shares_head, searches_devices>, "shared, auto"},
+    {"plan.head", "plan.recompute_except_last",
+     "all microbatches are alike where ranks share the output layer; leave one of the two out",
+     both<shares_head, set<&Plan::recompute_except_last>>, "shared, auto"},
+    {"plan.head", "training.clip_norm",
+     "the norm of gradients of a divided output layer is not priced; leave one of the two out",
+     [](Asked request) { return shares_head(request) && request.training.clip_norm > 0; },
+     "shared, auto"},
+    {"plan.head", kMeasure,
+     "pfeife-run, which measures, has the output layer on the last rank; leave one of the two out",
+     both<shares_head, measured>, "shared, auto"},
+    {"plan.head", kForward,
+     "the output layer is shared in training steps; leave plan.head or training.mode out",
+     both<forward, shares_head>, "shared, auto"},
+    {"plan.head", kReference, kOwn, both<reference, shares_head>, "shared, auto"},
     {"plan.families", kReference, kOwn, both<reference, set<&Plan::families>>},
     {"plan.slices", kReference, kOwn, both<reference, sliced>},
     {"plan.cuts", kReference, kOwn, both<reference, set<&Plan::cuts>>},

@@ -8,6 +8,16 @@ namespace pfeife {
 namespace {
 
 constexpr const char* kInterleaved = "interleaved_1f1b";
+constexpr const char* kSharedHead[] = {"vocab_1", "vocab_2", "interlaced"};
+
+/// Leaves of what is open the meshes whose ranks can share the output layer.
+void take_dividing(MeshQuestion& question) {
+  const MeshQuestion open = usual_mesh();
+  for (auto* sizes : {&question.tp, &question.cp, &question.ep})
+    if (sizes->empty()) *sizes = {1};
+  if (question.zero == open.zero) question.zero = {0};
+  if (question.stages_per_rank == open.stages_per_rank) question.stages_per_rank = {1};
+}
 
 }  // namespace
 
@@ -16,6 +26,7 @@ MeshQuestion mesh_question(const Request& request) {
   question.allocator = request.plan.allocator;
   question.memory_margin = request.plan.memory_margin;
   question.reserve = request.plan.reserve;
+  if (request.plan.head == PlanSettings::Head::Shared) take_dividing(question);
   const Framework* const made_for = framework(request.plan.framework);
   if (made_for == nullptr) return question;
   const MeshQuestion open = usual_mesh();
@@ -48,8 +59,12 @@ Request pipeline_request(const Request& mesh_request, const MeshRun& run) {
   PlanSettings& plan = request.plan;
   const bool interleaved = run.stages_per_rank > 1;
   if (open("plan.families", plan.families, usual.plan.families)) {
-    plan.families = {"1f1b", "zb_greedy"};
-    if (interleaved) plan.families.emplace_back(kInterleaved);
+    using Head = PlanSettings::Head;
+    plan.families.clear();
+    if (plan.head != Head::Shared) plan.families = {"1f1b", "zb_greedy"};
+    if (plan.head != Head::Shared && interleaved) plan.families.emplace_back(kInterleaved);
+    if (plan.head != Head::Last)
+      for (const char* name : kSharedHead) plan.families.emplace_back(name);
   }
   if (open("plan.stages_per_rank", plan.stages_per_rank, usual.plan.stages_per_rank)) {
     plan.stages_per_rank = {1};

@@ -51,12 +51,15 @@ struct PlanSettings {
   enum class Cuts { Search, EachLayer, Given };
   /// Auto: between blocks of an archive, where that costs less than 1 % of the step.
   enum class CutsAt { Auto, Layers, Blocks };
+  /// Where the output layer runs: on the last rank, on all ranks, or where the plan is faster.
+  enum class Head { Last, Shared, Auto };
 
   std::optional<std::filesystem::path> file = {};  ///< the plan itself, plan.yaml
   std::optional<std::filesystem::path> schedule =
       {};                                    ///< its schedule, on given cuts; schedule.csv
   std::vector<std::string> families{"all"};  ///< names, or one of "all", "certified"
   std::vector<std::size_t> stages_per_rank{1, 2, 3};
+  Head head = Head::Last;
   std::vector<std::size_t> slices = {};  ///< S to try, of families that cut sequences; none = none
   SliceLengths slice_lengths = SliceLengths::EqualTime;
   bool reference = false;      ///< search: reference, planner/search/reference/reference.h
