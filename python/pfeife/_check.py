@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ._core import ConfigError
 from ._operators import Moment, draw_count, takes_random_numbers
 from ._schedule import Schedule
-from ._stages import Program
+from ._stages import Given, Program
 from ._trace import _NUMBERS
 
 if TYPE_CHECKING:
@@ -92,8 +92,7 @@ def check(pipe: Pipeline, args: Sequence[object], kwargs: Mapping[str, object]) 
     loss = pipe.step(*args, **kwargs)
     own = {name: parameter.grad for name, parameter in pipe.named_parameters().items()}
     pipe._executor.scale, pipe.moment.step = scale, step
-    leaves = pipe.capture.leaves(*args, **kwargs)
-    micro = pipe.capture.split(leaves, pipe.microbatches)
+    given = pipe._taken(tuple(args), kwargs, may_lack=False)
     means = program.means
     plain = own_module = getattr(pipe.capture, "whole", None)
     if means and means.counts and not means.terms.is_one_mean:
@@ -105,16 +104,16 @@ def check(pipe: Pipeline, args: Sequence[object], kwargs: Mapping[str, object]) 
         inputs = [program.inputs.index(node) for node in program.read(nodes)]
         own_module = None
     else:
-        named, inputs = whole, list(range(len(leaves)))
+        named, inputs = whole, list(range(len(program.inputs)))
     named = {f"plain.{name}": tensor for name, tensor in named.items()}
     plain_loss = 0.0
     with pipe.moment.kept():
-        for m, (part, share) in enumerate(zip(micro, _shares(pipe, leaves, micro, plain is own_module))):
-            given = [part[i].to(pipe.device) for i in inputs]
+        for m, (part, share) in enumerate(zip(given.micro, _shares(pipe, given, plain is own_module))):
+            values = [part[i].to(pipe.device) for i in inputs]
             pipe.moment.at(m)
             if share:
                 with pipe.cast(), contextlib.nullcontext() if plain is not own_module else Draws(program, pipe.moment, m):
-                    unscaled = torch.func.functional_call(Backward(plain), named, (share, *given))
+                    unscaled = torch.func.functional_call(Backward(plain), named, (share, *values))
                 plain_loss += float(unscaled * share)
     torch.clear_autocast_cache()
     far = {name: _apart(gradient, whole[name].grad) for name, gradient in own.items()}
@@ -127,9 +126,9 @@ def check(pipe: Pipeline, args: Sequence[object], kwargs: Mapping[str, object]) 
     return Checked(float(loss), plain_loss, gradients)
 
 
-def _shares(pipe: Pipeline, leaves: list[torch.Tensor], micro: list[list[torch.Tensor]], by_module: bool) -> list[float]:
+def _shares(pipe: Pipeline, given: Given, by_module: bool) -> list[float]:
     """[microbatch] of the step's loss. by_module: its loss is divided by its own count."""
-    shares: list[float] = pipe._counts(leaves, micro)
+    shares: list[float] = pipe._counts(given)
     means = pipe.program.means
     if not means or not means.counts:
         return shares
@@ -140,9 +139,9 @@ def _shares(pipe: Pipeline, leaves: list[torch.Tensor], micro: list[list[torch.T
     (node,) = means.counts
     own = None
     if any(node.name in stage.names for stage in pipe.stages.values()):
-        whole = means.of_batch(node, leaves, micro)
+        whole = means.of_batch(node, given)
         of_sum = means.counts[node].of_sum
-        own = [float(means.count(node, part) / whole) * (1.0 if of_sum else share) for part, share in zip(micro, shares)]
+        own = [float(means.count(node, part) / whole) * (1.0 if of_sum else share) for part, share in zip(given.micro, shares)]
     return next(shares for shares in pipe._messages.all(own) if shares is not None)
 
 
@@ -171,7 +170,7 @@ def _whole(pipe: Pipeline) -> dict[str, torch.Tensor]:
 class Measured:
     """A step as it ran. step: ms. bubble: share of ranks x step that no F, B, I or W fills.
 
-    events: numpy record array with the columns of Trace.events, of F, B, I and W ("compute"), OFFLOAD and RELOAD ("copy");
+    events: numpy record array with the columns of Trace.events, of F, B, I, W, S and T ("compute"), OFFLOAD and RELOAD ("copy");
         posted: when its turn came, so that up to `start` it waited for messages or copies.
     """
 

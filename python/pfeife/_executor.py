@@ -21,6 +21,8 @@ from ._schedule import Action
 from ._slices import Slices
 from ._stages import Stage
 
+MOST_DERIVED = 1000  # forms that are remembered
+
 Box = dict[tuple[int, int, int], Any]  # messages by source, target, microbatch: values, or forms and what arrives
 
 
@@ -46,6 +48,14 @@ def is_as_announced(form: object, part: object) -> bool:
     return (part.dtype, part.shape) == form.form[:2] and part.requires_grad == form.needs_gradient
 
 
+def laid_out_like(form: Form, shape: torch.Size) -> Form:
+    """The same type with another shape, whose dimensions lie in the same order in memory."""
+    stride, step = [1] * len(shape), 1
+    for d in sorted(range(len(shape)), key=lambda d: (form.stride[d], -d)):
+        stride[d], step = step, step * max(shape[d], 1)
+    return Form(form.dtype, shape, tuple(stride))
+
+
 class Flight(NamedTuple):
     """What a stage keeps of a microbatch between its forward and its backward."""
 
@@ -64,6 +74,8 @@ class Executor:
         self._messages, self._moment = messages, moment
         self._device = messages.device
         self._forms: dict[Any, Any] = {}
+        self._derived: dict[Any, Any] = {}
+        self.crossing_shapes: Callable[[int, int, Sequence[torch.Tensor]], list[torch.Size | None]] | None = None
         self._do: dict[str, Callable[[Action], None]] = {
             "F": self._forward,
             "B": self._backward,
@@ -125,16 +137,42 @@ class Executor:
             if self.slices:
                 self.slices.forget()
 
-    # Messages. The first message of each route and size is announced: for a tensor its form and whether it needs a gradient,
-    # for another object the object, for a missing gradient None. Later messages have the strides of the first.
+    # Messages. The first message of each route is announced: for a tensor its form and whether it needs a gradient, for another
+    # object the object, for a missing gradient None. Those of other sizes follow from it and the sizes of the model's inputs,
+    # or are announced, too, where inputs do not say them. Later messages have the strides of the first.
+
+    def _known(self, way: str, route: tuple[Any, ...], microbatch: int) -> list[Any] | None:
+        """The forms of a route's message; None: it has to be announced. Both ends find the same."""
+        key = way, *route
+        if (found := self._forms.get(key, self._derived.get(key))) is not None:
+            return list(found)
+        first = self._forms.get((way, *route[:3], self.alike[microbatch][:2]))
+        if first is None or self.crossing_shapes is None:
+            return None
+        kind, source, target = route[:3]
+        ends = (source, target) if kind == "F" else (target, source)
+        forms: list[Any] = []
+        for form, shape in zip(first, self.crossing_shapes(*ends, self._micro[microbatch])):
+            if form is not None and (not isinstance(form, Announced) or shape is None):
+                return None
+            forms.append(form and Announced(laid_out_like(form.form, shape), form.needs_gradient))
+        if len(self._derived) >= MOST_DERIVED:
+            self._derived.clear()
+        self._derived[key] = forms
+        return forms
+
+    def _remember(self, way: str, route: tuple[Any, ...], microbatch: int, forms: list[Any]) -> None:
+        self._forms[(way, *route)] = forms
+        self._forms.setdefault((way, *route[:3], self.alike[microbatch][:2]), forms)
 
     def _send(self, action: Action, box: Box) -> None:
         to = self._rank_of[action.peer]
         parts = box.pop((action.stage, action.peer, action.microbatch))
         route = (action.kind[-1], action.stage, action.peer, self.alike[action.microbatch])
-        forms = self._forms.get(("sent", route))
+        forms = self._known("sent", route, action.microbatch)
         if forms is None:
-            forms = self._forms["sent", route] = [announced(part) for part in parts]
+            forms = [announced(part) for part in parts]
+            self._remember("sent", route, action.microbatch, forms)
             self._messages.announce(route, forms, to)
         elif len(forms) != len(parts) or not all(map(is_as_announced, forms, parts)):
             raise ConfigError(
@@ -147,9 +185,10 @@ class Executor:
     def _receive(self, action: Action, box: Box) -> None:
         source = self._rank_of[action.peer]
         route = (action.kind[-1], action.peer, action.stage, self.alike[action.microbatch])
-        forms = self._forms.get(("received", route))
+        forms = self._known("received", route, action.microbatch)
         if forms is None:
-            forms = self._forms["received", route] = self._messages.announcement(source)
+            forms = self._messages.announcement(source)
+            self._remember("received", route, action.microbatch, forms)
         arriving = self._messages.receive([form.form for form in forms if isinstance(form, Announced)], source)
         box[action.peer, action.stage, action.microbatch] = forms, arriving
 

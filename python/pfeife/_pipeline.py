@@ -9,7 +9,7 @@ import warnings
 import weakref
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import torch
 import torch.distributed as dist
@@ -18,6 +18,7 @@ from torch.distributed import DeviceMesh
 
 from ._agreement import Batches, Photographed
 from ._assembly import Assembly
+from ._capture import Unexportable
 from ._check import Checked, Measured, check, trace
 from ._core import ConfigError, RuntimeFault
 from ._executor import Executor
@@ -28,11 +29,13 @@ from ._plan import Plan, autocast_type
 from ._pulse import Pulse
 from ._same_graph import adopted, facts_of
 from ._schedule import Action
+from ._stages import Given
 
 if TYPE_CHECKING:
     from ._capture.capture import Capture
 Group = Union[dist.ProcessGroup, DeviceMesh]
 BUCKET_BYTES = 25 << 20
+MOST_FORMS = 1000  # of returned values that are remembered, by the sizes of microbatches
 
 
 def full(tensor: torch.Tensor) -> torch.Tensor:
@@ -58,14 +61,6 @@ class Named(dict[str, nn.Parameter]):
 
     def __iter__(self) -> Iterator[Any]:  # pairs
         return iter(self.items())
-
-
-class Given(NamedTuple):
-    """A batch. micro: [microbatch][input]. missing: names of inputs that it did not have."""
-
-    leaves: list[torch.Tensor]
-    micro: list[list[torch.Tensor]]
-    missing: set[str]
 
 
 class Pipeline:
@@ -228,6 +223,7 @@ class Pipeline:
         self.stages = assembly.stages(self.rank, self.device, self.moment, split=not self._compile)
         self._executor = Executor(self.stages, self._rank_of, self.rank, self._messages, self.moment)
         self._executor.slices = self.program.slices
+        self._executor.crossing_shapes = None if self.program.slices else self.program.crossing_shapes
         if self._shard is not None:
             self._sharded()
         if self._compile:
@@ -329,18 +325,21 @@ class Pipeline:
         """Computes forward and backward of a batch, and adds its gradients to those that are there.
 
         Args:
-            args, kwargs: What the module's forward takes, the whole batch on every rank.
+            args, kwargs: What the module's forward takes, the whole batch on every rank. Or a list of microbatches, one for
+                each of the plan's: batch m is what the rows call microbatch m, wherever the plan's order has it. Their
+                samples may differ, and the sizes that capture(dynamic_shapes=) leaves open.
 
         Returns:
             The loss, equal on every rank: that of the whole batch if it is made of means over samples, labels or masks; else
-            the microbatch losses' mean, weighted by samples or by the weights that the module names.
+            the microbatch losses' mean, weighted by samples or by the weights that the module names. Of a list: its sum of
+            losses over labels or masks, divided by the count of all microbatches; else the same weighted mean.
 
         Raises:
             RuntimeFault: On every rank, with rank and action of the one that failed first. Make a new Pipeline after it.
-            ConfigError: The plan is forward only.
+            ConfigError: The plan is forward only, or has another number of microbatches than the list.
         """
         self._must_train("step()")
-        given = self._given(lambda: (self.capture.leaves(*args, **kwargs), set()), trains=True)
+        given = self._given(args, kwargs, trains=True)
         if self._summed:
             self._count_once()
             self._summed = False
@@ -370,8 +369,12 @@ class Pipeline:
 
     @torch.no_grad()
     def evaluate(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """Returns the loss of a batch as model.eval() has it: nothing is dropped, batch norm uses its statistics, buffers stay."""
-        given = self._given(lambda: (self.capture.leaves(*args, **kwargs), set()), trains=False)
+        """Returns the loss of a batch as model.eval() has it: nothing is dropped, batch norm uses its statistics, buffers stay.
+
+        Args:
+            args, kwargs: As of step(): a batch, or a list of microbatches.
+        """
+        given = self._given(args, kwargs, trains=False)
         return self._run(self._forward_row, given, False, {})
 
     @torch.no_grad()
@@ -380,7 +383,7 @@ class Pipeline:
 
         Samples are those of the batch, in order. Floats without samples are averaged like the loss, integers are summed. A value is
         None where `plan.capture.notes` says so, and if it is neither a tensor nor a number or text (a cache). Labels, and any other
-        tensor, may be absent or None: what depends on them (the loss) is then None.
+        tensor, may be absent or None: what depends on them (the loss) is then None. A list of microbatches gives a list.
 
         Raises:
             ConfigError: The graph has no outputs but the loss, or the plan has slices.
@@ -388,7 +391,7 @@ class Pipeline:
         if getattr(self.capture, "outputs", None) is None:
             raise ConfigError("the graph has no outputs but the loss: pfeife.plan(model, batch, ...) of the module keeps them")
         self.plan.must_execute("pipe(**batch)")
-        given = self._given(lambda: self.capture.some_leaves(*args, **kwargs), trains=False)
+        given = self._given(args, kwargs, trains=False, may_lack=True)
         self._executor.returned = {}
         try:
             return self._run(self._forward_row, given, False, {})
@@ -419,15 +422,43 @@ class Pipeline:
         finally:
             self._synced = before
 
-    def _given(self, taken: Callable[[], tuple[list[torch.Tensor], set[str]]], trains: bool) -> Given:
-        """The batch of a pass, if this rank and all others can run it. taken: gives leaves and names of inputs that are not there."""
+    def _taken(self, args: tuple, kwargs: Mapping[str, Any], may_lack: bool) -> Given:
+        """The batch as inputs of microbatches. may_lack: zeros stand in for inputs that are not there."""
+
+        def leaves_of(*args: Any, **kwargs: Any) -> tuple[list[torch.Tensor], set[str]]:
+            if may_lack:
+                found: tuple[list[torch.Tensor], set[str]] = self.capture.some_leaves(*args, **kwargs)
+                return found
+            return self.capture.leaves(*args, **kwargs), set()
+
+        batches = self.capture.batches(args, kwargs)
+        if batches is None:
+            leaves, missing = leaves_of(*args, **kwargs)
+            return Given(leaves, self.capture.split(leaves, self.microbatches), missing)
+        if len(batches) != self.microbatches:
+            raise ConfigError(f"a list of {len(batches)} batches, and the plan has {self.microbatches} microbatches: give one batch for each")
+        if self.program.means:
+            self.program.means.refuse_lists()
+        micro, lacking = [], []
+        for m, batch in enumerate(batches):
+            try:
+                leaves, missing = leaves_of(batch)
+                micro.append(self.capture.as_microbatch(leaves))
+            except Unexportable as error:
+                raise Unexportable(f"microbatch {m}: {error}") from error
+            lacking.append(missing)
+        if any(missing != lacking[0] for missing in lacking):
+            raise ConfigError("some microbatches of the list lack inputs that others have: leave them out of all")
+        return Given([leaf for part in micro for leaf in part], micro, lacking[0], [self.capture.samples_in(part) for part in micro])
+
+    def _given(self, args: tuple, kwargs: Mapping[str, Any], trains: bool, may_lack: bool = False) -> Given:
+        """The batch of a pass, if this rank and all others can run it."""
         if self._failed:
             raise RuntimeFault(f"{self._failed}; make a new Pipeline")
         given, mistake = Given([], [], set()), None
         try:
             self._photographed.refuse_changes(trains)
-            leaves, missing = taken()
-            given = Given(leaves, self.capture.split(leaves, self.microbatches), missing)
+            given = self._taken(args, kwargs, may_lack)
         except Exception as error:
             mistake = error
         self._executor.action = "before the first action"
@@ -438,16 +469,15 @@ class Pipeline:
         return given
 
     def _run(self, row: list[Action], given: Given, training: bool, after: Mapping[int, Callable[[], None]]) -> torch.Tensor:
-        leaves, micro, missing = given
         with self._failing(lambda: str(self._executor.action)):
             self._filled()
-            counts = self._counts(leaves, micro, by_samples=bool(missing))
+            counts = self._counts(given)
             with self.moment.kept(), self.cast():
-                loss = self._executor.run(row, micro, counts, training, after)
+                loss = self._executor.run(row, given.micro, counts, training, after)
             torch.clear_autocast_cache()  # casts of weights that change
             if self._executor.returned is not None:
                 self._executor.action = "behind the last action"
-                outputs = self._returned(self._executor.returned, micro, counts, missing)
+                outputs = self._returned(self._executor.returned, given, counts)
                 self._executor.action = "between steps"
                 return outputs
             if self._loss_type is None:
@@ -478,10 +508,13 @@ class Pipeline:
                     products.fp32_precision = "tf32"
             yield
 
-    def _returned(self, own: dict[str, list[Any]], micro: list[list[torch.Tensor]], counts: list[float], missing: set[str]) -> Any:
+    def _returned(self, own: dict[str, list[Any]], given: Given, counts: list[float]) -> Any:
         """What the module returns, of the values that the ranks made."""
+        micro, missing = given.micro, given.missing
         alike = tuple(self._executor.alike)
         if alike not in self._forms:
+            if len(self._forms) > MOST_FORMS:  # on all ranks in the same pass
+                self._forms.clear()
             forms = {name: [(value.dtype, value.shape) if isinstance(value, torch.Tensor) else value for value in column] for name, column in own.items()}
             self._forms[alike] = self._messages.all(forms)
         names = [node.name for node in self.program.inputs]
@@ -492,29 +525,34 @@ class Pipeline:
                 values = iter(self._messages.bytes_of([value for value in column if isinstance(value, tuple)], tensors, rank))
                 for part, value in zip(parts, column):
                     part[name] = next(values) if isinstance(value, tuple) else value
+        if given.samples is not None:
+            return [self.capture.outputs.assembled([part], [1.0], missing) for part in parts]
         return self.capture.outputs.assembled(parts, [count / sum(counts) for count in counts], missing)
 
-    def _counts(self, leaves: list[torch.Tensor], micro: list[list[torch.Tensor]], by_samples: bool = False) -> list[float]:
+    def _counts(self, given: Given) -> list[float]:
         """[microbatch] How much of the step's loss is its own, over all replicas."""
-        counts = self.program.counts(leaves, micro, by_samples)
+        counts = self.program.counts(given)
         total = torch.tensor(sum(counts), dtype=torch.float64)
         if self.replicas:
             total = self._across.sum(total.to(self.device))
         if float(total) == 0:
             raise ConfigError("no microbatch of this step counts: its loss weights are 0")
         shares = [count / float(total) for count in counts]
-        self.moment.of_microbatches = self._divisors(leaves, micro, shares)
+        self.moment.of_microbatches = self._divisors(given, shares)
         return shares + [0.0] * (self.microbatches - len(counts))
 
-    def _divisors(self, leaves: list[torch.Tensor], micro: list[list[torch.Tensor]], shares: list[float]) -> list[dict[str, torch.Tensor]]:
+    def _divisors(self, given: Given, shares: list[float]) -> list[dict[str, torch.Tensor]]:
         """[microbatch] What means in the loss of this rank's stages divide by."""
         means = self.program.means
         if means is None or self.program.slices:
             return []
+        if self._executor.returned is not None and given.samples is not None:  # each microbatch's own loss is asked for
+            own = [node for node in means.counts if any(node.name in stage.names for stage in self.stages.values())]
+            return [{node.name: means.count(node, part).to(self.device) for node in own} for part in given.micro]
         counts = {}
         for node in means.counts:
             if any(node.name in stage.names for stage in self.stages.values()):
-                count = means.of_batch(node, leaves, micro).to(self.device)
+                count = means.of_batch(node, given).to(self.device)
                 if self.replicas:
                     count = self._across.sum(count if means.counts[node].of_sum else count * sum(shares))
                 counts[node] = count

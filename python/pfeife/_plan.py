@@ -394,6 +394,7 @@ def capture(
     loss: Loss | None = None,
     microbatches: int = 1,
     batch_dims: Mapping[str, int | None] | None = None,
+    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
     **kwargs: Any,
 ) -> Capture:
     """Captures a torch.nn.Module's training of one microbatch as a graph. plan() takes what this returns.
@@ -408,6 +409,9 @@ def capture(
         microbatches: Into how many the batch is split.
         batch_dims: The dimension of each input's samples, {"tokens": 1, "positions": None}; None: each microbatch gets the
             whole input. Absent, the first dimension of all inputs whose size there is the most common one.
+        dynamic_shapes: Dimensions whose sizes differ from microbatch to microbatch, by input, with a name for each size:
+            {"tokens": {1: "length"}, "labels": {1: "length"}}. Sizes of one name are equal, from 2 on. The planner takes those
+            of `batch`.
 
     Returns:
         The graph's program, its archive and the parameters.
@@ -417,7 +421,7 @@ def capture(
     """
     from ._capture.capture import Capture
 
-    return Capture(module, args, kwargs, loss=loss, microbatches=microbatches, batch_dims=batch_dims)
+    return Capture(module, args, kwargs, loss=loss, microbatches=microbatches, batch_dims=batch_dims, dynamic_shapes=dynamic_shapes)
 
 
 @overload
@@ -534,6 +538,7 @@ def plan(
     *,
     loss: Loss | None = None,
     batch_dims: Mapping[str, int | None] | None = None,
+    dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
     threads: int | None = None,
     progress: Progress = False,
     **request: Unpack[Keys],
@@ -553,7 +558,7 @@ def plan(
             the arguments of forward by name, a tuple or list has them in order, anything else is the only one.
             microbatches=16 splits it.
         cluster: A name, a file, pfeife.cluster({...}).
-        loss, batch_dims: As of capture(). The plan keeps what was captured as `capture`.
+        loss, batch_dims, dynamic_shapes: As of capture(). The plan keeps what was captured as `capture`.
         threads: Absent, all cores.
         progress: True shows it; a function is called with the share of the search that is done.
         request: Keys of a config (configs/REFERENCE.md); those inside of `training`, `plan` and `simulation` also by
@@ -573,8 +578,8 @@ def plan(
         microbatches = request.get("microbatches")
         if not isinstance(microbatches, int):
             raise _core.ConfigError("microbatches: into how many a step's batch is split, microbatches=16")
-        taken = _captured(model, batch, loss=loss, batch_dims=batch_dims, microbatches=microbatches)
-        batch = loss = batch_dims = None
+        taken = _captured(model, batch, loss=loss, batch_dims=batch_dims, dynamic_shapes=dynamic_shapes, microbatches=microbatches)
+        batch = loss = batch_dims = dynamic_shapes = None
     elif cluster is None:
         cluster, batch = batch, None
     if hasattr(model, "archive") and hasattr(model, "program"):  # a Capture, whose class needs torch
@@ -585,8 +590,8 @@ def plan(
         model = _config.model(taken.archive, name=type(taken.module).__name__)
     if cluster is None:
         raise _core.ConfigError("cluster: the devices to plan for, a name or a file; " + ", ".join(_config.cluster_names()))
-    if not (batch is loss is batch_dims is None):
-        raise _core.ConfigError("batch, loss and batch_dims belong to a torch.nn.Module; what is captured already has them")
+    if not (batch is loss is batch_dims is dynamic_shapes is None):
+        raise _core.ConfigError("batch, loss, batch_dims and dynamic_shapes belong to a torch.nn.Module; what is captured already has them")
     notes: list[str] = []
     overhead = None
     if taken is not None or isinstance(model, Timed):  # what Pipeline is to run

@@ -42,11 +42,30 @@ class Sizes:
 
     def __init__(self, inputs: Iterable[fx.Node]):
         self._places: dict[Any, tuple[fx.Node, int]] = {}
-        for node in inputs:
+        self._numbers: dict[fx.Node, int] = {}
+        self._functions: dict[Any, tuple[Callable[..., int], list[tuple[int, int]]]] = {}
+        for number, node in enumerate(inputs):
             value = node.meta.get("val")
+            self._numbers[node] = number
             for dimension, size in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
                 if isinstance(size, torch.SymInt) and size.node.expr.is_symbol:
                     self._places.setdefault(size.node.expr, (node, dimension))
+
+    def shape(self, node: fx.Node, leaves: Sequence[torch.Tensor]) -> torch.Size | None:
+        """The shape of the graph's value where these are the model's inputs; None where inputs do not say it."""
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor) or self.sources(*value.shape) is None:
+            return None
+        return torch.Size([self._size(size, leaves) if isinstance(size, torch.SymInt) else size for size in value.shape])
+
+    def _size(self, number: torch.SymInt, leaves: Sequence[torch.Tensor]) -> int:
+        expression = number.node.expr
+        if expression not in self._functions:
+            needed = sorted(symbols(number), key=str)
+            places = [(self._numbers[node], d) for node, d in map(self._places.__getitem__, needed)]
+            self._functions[expression] = function_of(expression, [str(symbol) for symbol in needed]), places
+        compute, places = self._functions[expression]
+        return compute(*(leaves[number].shape[d] for number, d in places))
 
     def sources(self, *numbers: Any) -> list[fx.Node] | None:
         """The inputs whose sizes say these numbers; None where they do not."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import fx, nn
@@ -25,6 +25,16 @@ from ._terms import Means
 
 if TYPE_CHECKING:
     from ._plan import StageInfo
+
+
+class Given(NamedTuple):
+    """A batch. micro: [microbatch][input]. missing: names of inputs that it did not have. samples: [microbatch], where
+    microbatches were given one by one, so that no batch is their sum; leaves: then those of all, one after the other."""
+
+    leaves: list[torch.Tensor]
+    micro: list[list[torch.Tensor]]
+    missing: set[str]
+    samples: list[int] | None = None
 
 
 class Program:
@@ -97,7 +107,9 @@ class Program:
         self.slices: Slices | None = None  # whose operators stages have
         self.loss_weight = self._weigher(capture.program.call_spec.out_spec)
         whole: set[str] = getattr(capture, "whole_inputs", set())
-        self.means = Means(self, set(self._parameter_of), whole, getattr(capture, "is_open", True)) if self.loss_weight is None else None
+        lengths: set[Any] = getattr(capture, "length_symbols", set())
+        is_open: bool = getattr(capture, "is_open", True)
+        self.means = Means(self, set(self._parameter_of), whole, is_open, lengths) if self.loss_weight is None else None
 
     def _weigher(self, spec: Any) -> Callable[[Sequence[torch.Tensor]], torch.Tensor] | None:
         """Makes the output "loss_weight" of a microbatch, which depends on the model's inputs alone; None if there is none."""
@@ -134,17 +146,22 @@ class Program:
 
         return make
 
-    def counts(
-        self, leaves: Sequence[torch.Tensor], micro: Sequence[Sequence[torch.Tensor]], by_samples: bool = False
-    ) -> list[float]:
+    def counts(self, given: Given) -> list[float]:
         """[microbatch] How much its loss counts: its samples, or the weight that the module names, or with slices its labels."""
+        leaves, micro = given.leaves, given.micro
         if self.slices:
             return [float(self.slices.labels(part)) for part in micro]
-        if self.loss_weight is not None and not by_samples:
+        if self.loss_weight is not None and not given.missing:
             return [float(self.loss_weight(part)) for part in micro]
+        if given.samples is not None:
+            return [float(samples) for samples in given.samples]
         split = (i for i, leaf in enumerate(leaves) if sum(part[i].numel() for part in micro) == leaf.numel())
         i = next(split, None)
         return [1.0 if i is None else float(part[i].numel()) for part in micro]
+
+    def crossing_shapes(self, source: int, target: int, leaves: Sequence[torch.Tensor]) -> list[torch.Size | None]:
+        """The shapes of what a stage gives to another, in a microbatch of these inputs."""
+        return [self._sizes.shape(node, leaves) for node in self.crossings[source, target]]
 
     def _size_sources(self, node: fx.Node) -> list[fx.Node] | None:
         """The inputs that say the size of another stage's value, maybe."""

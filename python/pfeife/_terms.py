@@ -3,30 +3,47 @@ count, in place of its own count, so that the microbatches' losses add up to the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 import torch
 from torch import fx
 
+from ._capture.errors import where_recorded, with_text
 from ._capture.terms import Count, Terms, argument
+from ._core import ConfigError
 from ._operators import Moment
 
 
 class Means:
     """The counts that losses of a program divide by. whole: names of the inputs that every microbatch gets whole. is_open: whether the graph holds for whole batches."""
 
-    def __init__(self, program: Any, parameters: set[str], whole: set[str], is_open: bool):
+    def __init__(self, program: Any, parameters: set[str], whole: set[str], is_open: bool, lengths: Set[Any] = frozenset()):
         self._program, self._is_open = program, is_open
-        self.terms = Terms(program.graph, program.outputs[0], program.inputs, parameters, whole)
+        self.terms = Terms(program.graph, program.outputs[0], program.inputs, parameters, whole, lengths=lengths)
         self.counts: dict[fx.Node, Count] = {count.node: count for count in self.terms.counts}
         self._counters: dict[fx.Node, Callable[[Sequence[torch.Tensor]], torch.Tensor]] = {}
 
-    def of_batch(self, node: fx.Node, leaves: Sequence[torch.Tensor], micro: Sequence[Sequence[torch.Tensor]]) -> torch.Tensor:
-        """The count that an operator of the whole batch has."""
-        if self.counts[node].divisor is not None and self._is_open:
-            return self.count(node, leaves)
-        return torch.stack([self.count(node, part) for part in micro]).sum(0)
+    def refuse_lists(self) -> None:
+        """Errors: ConfigError where counts of microbatches that are given one by one do not add up to one of all."""
+        for node, count in self.counts.items():
+            if count.of_sum and count.divisor is not None and not self.terms.is_sum(count.divisor):
+                place = where_recorded(node.meta.get("stack_trace") or "")
+                raise ConfigError(
+                    f"the loss divides by {count.divisor.name}, which is no sum over the microbatches of a list{f' ({with_text(place)})' if place else ''}: "
+                    'divide by a sum, as (labels != -100).sum(), or return {"loss": loss, "loss_weight": weight of this microbatch}'
+                )
+
+    def of_batch(self, node: fx.Node, given: Any) -> torch.Tensor:
+        """The count that an operator of the whole batch has. given: the batch (Given)."""
+        count = self.counts[node]
+        if count.divisor is not None and self._is_open and given.samples is None:
+            return self.count(node, given.leaves)
+        parts = torch.stack([self.count(node, part) for part in given.micro])
+        if given.samples is None or count.of_sum:
+            return parts.sum(0)
+        shares = torch.tensor(given.samples, dtype=parts.dtype, device=parts.device) / sum(given.samples)
+        return torch.tensordot(shares, parts, 1)
 
     def count(self, node: fx.Node, leaves: Sequence[torch.Tensor]) -> torch.Tensor:
         """The count that the operator has on these inputs."""

@@ -65,15 +65,15 @@ class Schedule(_PipelineScheduleRuntime):
         self._prepare_schedule_with_comms(rows, format="compute_comms")
 
     def step(self, *args: Any, target: object = None, losses: list[Any] | None = None, return_outputs: bool = False, **kwargs: Any) -> None:
-        leaves = self.pipe.capture.leaves(*args, **kwargs)
-        micro = self.pipe.capture.split(leaves, self.pipe.microbatches)
+        given = self.pipe._taken(args, kwargs, may_lack=False)
+        micro = given.micro
         planned = [form(node).shape for node in self.pipe.program.inputs]
         if len(micro) != self.pipe.microbatches or any([tensor.shape for tensor in part] != planned for part in micro):
             raise ConfigError(
                 f"torch's buffers are for {self.pipe.microbatches} microbatches with inputs of {[list(shape) for shape in planned]}; leave "
                 "other batches out (DataLoader: drop_last=True), or use pfeife.Pipeline"
             )
-        counts = self.pipe._counts(leaves, micro)
+        counts = self.pipe._counts(given)
         for stage in self._stages:
             stage.submod.micro, stage.submod.ran = micro, 0
         shares = torch.tensor(counts, dtype=torch.float64) / sum(counts)

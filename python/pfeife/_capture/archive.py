@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from typing import Any
 
 from torch import nn
 
@@ -82,6 +83,41 @@ def strip_archive(archive: bytes, module: nn.Module, keep_weights: bool) -> dict
             for payload in payloads["config"].values():
                 files[f"data/{folder}/{payload['path_name']}"] = b""
     return files
+
+
+def bind_symbols(files: dict[str, bytes], names: set[str]) -> None:
+    """Puts the sizes of the example in the place of these symbols: the planner reads graphs with one open size, the samples."""
+    if not names:
+        return
+    import sympy
+    from torch.utils._sympy import functions
+
+    path = "models/model.json"
+    known = {**vars(sympy), **vars(functions)}
+    sizes: dict[Any, int] = {}
+
+    def expression(value: dict) -> Any:
+        return eval(value["expr_str"], known)  # what sympy.srepr wrote
+
+    def note(value: Any) -> None:
+        if isinstance(value, dict):
+            if "as_expr" in value and (found := expression(value["as_expr"])).is_Symbol and str(found) in names:
+                sizes[found] = value["as_expr"]["hint"]["as_int"]
+        for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            note(inner)
+
+    def bound(value: Any) -> Any:
+        if isinstance(value, dict) and "as_expr" in value:
+            size = expression(value["as_expr"]).subs(sizes)
+            return {"as_int": int(size)} if size.is_Integer else {"as_expr": {**value["as_expr"], "expr_str": sympy.srepr(size)}}
+        if isinstance(value, dict):
+            return {key: bound(inner) for key, inner in value.items()}
+        return [bound(inner) for inner in value] if isinstance(value, list) else value
+
+    program = json.loads(files[path])
+    note(program)
+    program["graph_module"] = bound(program["graph_module"])
+    files[path] = json.dumps(program, separators=(",", ":")).encode()
 
 
 def packed(files: dict[str, bytes], folder: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import inspect
@@ -109,10 +110,17 @@ class Batch:
     """The arguments of one step, as they were when the model was captured.
 
     names: [input] of the graph. dimensions: [input] the dimension of the samples; None = every microbatch gets it whole.
-    samples: how many.
+    samples: how many. lengths: [input] by dimension the names of sizes that differ from microbatch to microbatch.
     """
 
-    def __init__(self, module: nn.Module, args: tuple, kwargs: Mapping[str, Any], batch_dims: Mapping[str, int | None]):
+    def __init__(
+        self,
+        module: nn.Module,
+        args: tuple,
+        kwargs: Mapping[str, Any],
+        batch_dims: Mapping[str, int | None],
+        dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
+    ):
         self._args, self._kwargs = args, dict(kwargs)
         self._forward, self._more_by_position, self._more_by_name = arguments_of(module)
         self._values = self._flat(args, kwargs)
@@ -124,6 +132,7 @@ class Batch:
         self.dimensions = self._dimensions(batch_dims)
         sizes = [self._values[path].shape[at] for path, at in zip(self._paths, self.dimensions) if at is not None]
         self.samples = sizes[0]
+        self.lengths = self._lengths(dynamic_shapes or {})
 
     def split_note(self, microbatches: int) -> str:
         """What is cut, and what is given whole, where inputs do not agree."""
@@ -148,11 +157,52 @@ class Batch:
             raise Unexportable(f"the argument {twice.pop()!r} is given by position and by name")
         return flat({**named, **kwargs})
 
-    def _dimensions(self, batch_dims: Mapping[str, int | None]) -> list[int | None]:
+    def _by_path(self, key: str, named: Mapping[str, Any]) -> dict[Path, Any]:
+        """What the user says of inputs, by name or as shown."""
         places = {name: path for path, name in zip(self._paths, self.names)} | {shown(path): path for path in self._paths}
-        if unknown := [name for name in batch_dims if name not in places]:
-            raise Unexportable(f"batch_dims: there is no input {unknown[0]!r}; inputs: {', '.join(map(shown, self._paths))}")
-        given = {places[name]: at for name, at in batch_dims.items()}
+        if unknown := [name for name in named if name not in places]:
+            raise Unexportable(f"{key}: there is no input {unknown[0]!r}; inputs: {', '.join(map(shown, self._paths))}")
+        return {places[name]: value for name, value in named.items()}
+
+    def _lengths(self, dynamic_shapes: Mapping[str, Mapping[int, str]]) -> list[dict[int, str]]:
+        given = self._by_path("dynamic_shapes", dynamic_shapes)
+        for path, named in given.items():
+            example = self._values[path]
+            for d, name in named.items() if isinstance(named, Mapping) else [(named, None)]:
+                if not isinstance(d, int) or not isinstance(name, str) or not name.isidentifier():
+                    raise Unexportable(f'dynamic_shapes: {shown(path)} has {named!r}; a dimension and a name, {{1: "length"}}')
+                if not 0 <= d < example.dim() or d == self.dimensions[self._paths.index(path)]:
+                    why = "counts samples, which may differ anyway" if 0 <= d < example.dim() else "is none that it has"
+                    raise Unexportable(f"dynamic_shapes: dimension {d} of {shown(path)} {list(example.shape)} {why}")
+                if example.shape[d] < 2:
+                    raise Unexportable(
+                        f"dynamic_shapes: dimension {d} of {shown(path)} {list(example.shape)} is {example.shape[d]} long, of which torch.export "
+                        "makes a graph for this length alone: give a batch that is 2 or longer there"
+                    )
+        lengths = [dict(given.get(path, {})) for path in self._paths]
+        self._refuse_unequal(self.examples, lengths)
+        return lengths
+
+    def _refuse_unequal(self, tensors: Sequence[torch.Tensor], lengths: Sequence[Mapping[int, str]]) -> None:
+        """Errors: Unexportable where sizes of one name differ."""
+        found: dict[str, tuple[int, str]] = {}
+        for path, tensor, named in zip(self._paths, tensors, lengths):
+            for d, name in named.items():
+                place = f"dimension {d} of {shown(path)} {list(tensor.shape)}"
+                size, first = found.setdefault(name, (tensor.shape[d], place))
+                if size != tensor.shape[d]:
+                    raise Unexportable(f"{name!r} of dynamic_shapes is {size} in {first} and {tensor.shape[d]} in {place}; sizes of one name are equal")
+
+    def is_one(self, value: list) -> bool:
+        """Whether a list is a batch itself: the only argument, or the arguments in order."""
+        for args in ((value,), tuple(value)):
+            with contextlib.suppress(Unexportable):
+                if self._flat(args, {}).keys() == self._values.keys():
+                    return True
+        return False
+
+    def _dimensions(self, batch_dims: Mapping[str, int | None]) -> list[int | None]:
+        given = self._by_path("batch_dims", batch_dims)
         firsts = [self._values[path].shape[0] for path in self._paths if path not in given and self._values[path].dim()]
         counts = Counter([size for size in firsts if size != 1] or firsts).most_common()  # one of 1 is for all samples
         usual = counts[0][0] if firsts else None
@@ -235,20 +285,27 @@ class Batch:
             if not isinstance(value, torch.Tensor) and (isinstance(values[path], torch.Tensor) or values[path] != value):
                 raise Unexportable(f"{shown(path)} of the batch is {values[path]!r}; the graph holds for {value!r}: plan again")
         found = [values[path] for path in self._paths]
-        for path, at, example, tensor in zip(self._paths, self.dimensions, self.examples, found):
+        for path, at, example, tensor, named in zip(self._paths, self.dimensions, self.examples, found, self.lengths):
             if not isinstance(tensor, torch.Tensor):
                 raise Unexportable(f"{shown(path)} of the batch is {tensor!r}; the graph takes a tensor")
-            fits = tensor.dim() == example.dim() and all(a == b or d == at for d, (a, b) in enumerate(zip(example.shape, tensor.shape)))
-            if not fits:
+            differing = [d for d, (a, b) in enumerate(zip(example.shape, tensor.shape)) if a != b and d != at and (d not in named or b < 2)]
+            if differing or tensor.dim() != example.dim():
                 open_at = "" if at is None else f", where dimension {at} counts samples"
+                remedy = ""
+                if tensor.dim() == example.dim():
+                    d = differing[0]
+                    remedy = f", or leave dimension {d} open: dynamic_shapes={{{shown(path)!r}: {{{d}: 'length'}}}} of plan() and capture()"
+                    if d in named:
+                        remedy = f"; dimension {d} is open from 2 on"
                 raise Unexportable(
-                    f"{shown(path)} of the batch is {list(tensor.shape)}; the graph holds for {list(example.shape)}{open_at}: plan again"
+                    f"{shown(path)} of the batch is {list(tensor.shape)}; the graph holds for {list(example.shape)}{open_at}: plan again{remedy}"
                 )
             if tensor.dtype != example.dtype:
                 raise Unexportable(f"{shown(path)} of the batch is {tensor.dtype}; the graph holds for {example.dtype}")
         counts = {shown(path): tensor.shape[at] for path, at, tensor in zip(self._paths, self.dimensions, found) if at is not None}
         if len(set(counts.values())) != 1:
             raise Unexportable(f"inputs have different numbers of samples: {counts}")
+        self._refuse_unequal(found, self.lengths)
         return found
 
     def _stand_in(self, values: dict[Path, Any], stood_in: list[int]) -> None:

@@ -17,7 +17,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from unittest import mock
 
@@ -26,12 +26,12 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from . import loss_weight
-from .archive import packed, strip_archive
+from .archive import bind_symbols, packed, strip_archive
 from .batch import Batch
 from .errors import DATA_DEPENDENT, Unexportable, explained, where_recorded, why_fixed, with_text
 from .grad_regions import inline_regions, recorded_as_it_trains, refuse_hooks, refuse_untraced, refuse_written_inputs
 from .outputs import KEY, Outputs
-from .terms import PROBE, Terms
+from .terms import PROBE, Terms, symbols_of
 from .watch import Form, Watch
 
 __all__ = ["Capture", "Unexportable"]
@@ -196,6 +196,16 @@ def whole_step(module: nn.Module, batch: Batch, loss: Callable | None, keep: Cal
     return whole
 
 
+def symbols_at(program: torch.export.ExportedProgram, dimensions: Sequence[Iterable[int]]) -> set[Any]:
+    """The symbols of a program's sizes in these dimensions. dimensions: [input]."""
+    by_name = {node.name: node for node in program.graph.nodes}
+    found: set[Any] = set()
+    for name, own in zip(program.graph_signature.user_inputs, dimensions):
+        for d in own:
+            found.update(symbols_of(by_name[str(name)].meta["val"].shape[d]))
+    return found
+
+
 def resized(tensor: torch.Tensor, dimension: int, samples: int) -> torch.Tensor:
     sizes = list(tensor.shape)
     sizes[dimension] = samples
@@ -222,11 +232,12 @@ class Capture:
         loss: Callable | None = None,
         microbatches: int = 1,
         batch_dims: Mapping[str, int | None] | None = None,
+        dynamic_shapes: Mapping[str, Mapping[int, str]] | None = None,
     ):
         self.module = module
         self.training = module.training
         self.notes: list[str] = []
-        self._batch = Batch(module, args, kwargs, batch_dims or {})
+        self._batch = Batch(module, args, kwargs, batch_dims or {}, dynamic_shapes)
         self.samples = self._batch.samples
         if microbatches > self.samples:
             raise Unexportable(f"a batch of {self.samples} samples has no {microbatches} microbatches; {self.samples} at most")
@@ -272,6 +283,11 @@ class Capture:
         except Unexportable:
             raise
         except Exception as error:  # anything may go wrong in a user's model
+            if any(self._batch.lengths):
+                raise Unexportable(
+                    f"no graph of this model holds for other sizes in the dimensions of dynamic_shapes: {why_fixed(error, 'size')}. Leave dynamic_shapes out, "
+                    "and give microbatches of one size (padded)"
+                ) from error
             raise explained(error) from error
         self._fixed_because = why_fixed(is_open_error)
         self.notes.append(f"microbatches have {self.microbatch} samples, no more and no fewer: {self._fixed_because}")
@@ -281,6 +297,11 @@ class Capture:
     def whole_inputs(self) -> set[str]:
         """The graph's names of the inputs that every microbatch gets whole."""
         return {str(name) for name, d in zip(self.program.graph_signature.user_inputs, self._batch.dimensions) if d is None}
+
+    @property
+    def length_symbols(self) -> set[Any]:
+        """The graph's symbols of the sizes in dynamic_shapes."""
+        return symbols_at(self.program, self._batch.lengths)
 
     def _note_loss(self) -> None:
         """Says loudly where losses of microbatches are not that of the batch."""
@@ -292,7 +313,8 @@ class Capture:
         inputs = [node for node in graph.nodes if node.op == "placeholder" and node.name in signature.user_inputs]
         weighed = loss_weight.position(program) is not None
         loss = graph.output_node().args[0][0]
-        doubts = Terms(graph, loss, inputs, set(signature.inputs_to_parameters), self.whole_inputs, weighed).doubts
+        lengths = self.length_symbols if program is self.program else set()
+        doubts = Terms(graph, loss, inputs, set(signature.inputs_to_parameters), self.whole_inputs, weighed, lengths).doubts
         messages = [doubts[0] + (f" ({len(doubts) - 1} more: plan.capture.notes)" if len(doubts) > 1 else "")] if doubts else []
         self.notes += doubts
         if note := self._batch.split_note(self.microbatches):
@@ -307,7 +329,11 @@ class Capture:
 
     def _traced(self, size: Any, samples: int | None = None) -> torch.export.ExportedProgram:
         at = self._batch.dimensions
-        shapes = None if size is None else tuple({} if d is None else {d: size} for d in at)
+        lengths = self._batch.lengths if samples is None else []
+        shapes: Any = None
+        if size is not None or any(lengths):
+            dims = {name: torch.export.Dim(name, min=2) for named in lengths for name in named.values()}
+            shapes = tuple({**({} if d is None or size is None else {d: size}), **{k: dims[name] for k, name in named.items()}} for d, named in zip(at, lengths))
         with contextlib.ExitStack() as held:
             with FakeTensorMode(allow_non_fake_inputs=True):
                 held.enter_context(fake_weights(self.module))
@@ -326,12 +352,13 @@ class Capture:
                 shapes,
                 notes,
                 "position_ids" in self._batch.names,
-                lambda program: outputs.cut(program, samples or self.microbatch, notes),
+                lambda program: outputs.cut(program, samples or self.microbatch, notes, symbols_at(program, lengths)),
             )
 
     def _archive(self) -> bytes:
         try:
             files = archive_of(self.program, self.module, None if self.is_open else self._batch.dimensions)
+            bind_symbols(files, {str(symbol) for symbol in self.length_symbols})
         except Exception as error:
             raise explained(error) from error
         return packed(files, "model")
@@ -365,21 +392,44 @@ class Capture:
         There are fewer than asked for where only larger parts have sizes that the graph holds for, as of the last batch of an epoch.
         Unexportable if it holds for none.
         """
-        samples = next(leaf.shape[d] for leaf, d in zip(leaves, self._batch.dimensions) if d is not None)
-        allowed = range(self.microbatch, self.microbatch + 1) if not self.is_open else range(2, max(63, 2 * self.microbatch) + 1)
+        samples, allowed = self.samples_in(leaves), self._allowed
         for count in range(microbatches, 0, -1):
             small, more = divmod(samples, count)
             sizes = [small + 1] * more + [small] * (count - more)
             if all(size in allowed for size in sizes):
                 break
         else:
-            only = f"microbatches of {self.microbatch}" if not self.is_open else f"microbatches of 2 to {max(allowed)}"
-            because = f" ({self._fixed_because})" if self._fixed_because else ""
             raise Unexportable(
-                f"{samples} samples are no {microbatches} microbatches or fewer of sizes that the graph holds for: {only}{because}. Leave "
+                f"{samples} samples are no {microbatches} microbatches or fewer of sizes that the graph holds for: {self._only}. Leave "
                 "such a batch out (DataLoader: drop_last=True), or plan for this size"
             )
         return self._batch.split(leaves, sizes)
+
+    @property
+    def _allowed(self) -> range:
+        """Numbers of samples of a microbatch."""
+        return range(2, max(63, 2 * self.microbatch) + 1) if self.is_open else range(self.microbatch, self.microbatch + 1)
+
+    @property
+    def _only(self) -> str:
+        only = f"microbatches of 2 to {max(self._allowed)}" if self.is_open else f"microbatches of {self.microbatch}"
+        return only + (f" ({self._fixed_because})" if self._fixed_because else "")
+
+    def samples_in(self, leaves: Sequence[torch.Tensor]) -> int:
+        """How many samples the graph's inputs hold."""
+        return int(next(leaf.shape[d] for leaf, d in zip(leaves, self._batch.dimensions) if d is not None))
+
+    def batches(self, args: tuple, kwargs: Mapping[str, Any]) -> list[Any] | None:
+        """The microbatches, where a list of them is the only argument; None where the arguments are one batch."""
+        is_list = len(args) == 1 and not kwargs and isinstance(args[0], list)
+        return args[0] if is_list and not self._batch.is_one(args[0]) else None
+
+    def as_microbatch(self, leaves: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """These inputs as one microbatch. Unexportable if the graph does not hold for so many samples."""
+        samples = self.samples_in(leaves)
+        if samples not in self._allowed:
+            raise Unexportable(f"it has {samples} samples; the graph holds for {self._only}")
+        return self._batch.split(leaves, [samples])[0]
 
     def placed(self, error: Exception) -> Exception:
         """A mistake that names a node of the graph, with the line of the model that makes it."""

@@ -79,11 +79,11 @@ def explained(error: Exception) -> Unexportable:
     return Unexportable(f"{with_text(place) or 'the model'}\n  {message[:400]}" + (f"\n  {remedy}" if remedy else ""))
 
 
-def why_fixed(error: Exception) -> str:
-    """Why a graph holds for one batch size only, of what torch.export says of an open one."""
+def why_fixed(error: Exception, size: str = "batch size") -> str:
+    """Why a graph holds for one batch size (or another) only, of what torch.export says of an open one."""
     text = str(chain(error)[0])
     if "specialized it to be a constant" in text:
-        return "the model has sizes that hold for this batch size only"
+        return f"the model has sizes that hold for this {size} only"
     if guard := re.search(r"generated guard (.+)", text):
-        return f"the model decides by the batch size: {guard[1]}"
+        return f"the model decides by the {size}: {guard[1]}"
     return str(explained(error)).replace("\n", " ")

@@ -6,7 +6,7 @@ the pass. Not here: outputs that need weights which the loss does not need; they
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import torch
@@ -14,7 +14,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from .batch import PLAIN, Path, rebuilt, shown
-from .terms import SHAPED, name_of
+from .terms import SHAPED, name_of, symbols_of
 
 KEY = "output"  # of the traced program's results, until cut() takes it out
 
@@ -44,8 +44,8 @@ class Outputs:
         self._paths = list(kept)
         return list(kept.values())
 
-    def cut(self, program: torch.export.ExportedProgram, microbatch: int, notes: list[str]) -> None:
-        """Takes the outputs, and what only they need, out of the program."""
+    def cut(self, program: torch.export.ExportedProgram, microbatch: int, notes: list[str], lengths: Set[Any] = frozenset()) -> None:
+        """Takes the outputs, and what only they need, out of the program. lengths: symbols of open sizes that count no samples."""
         graph, signature, count = program.graph_module.graph, program.graph_signature, len(self._paths)
         results = list(graph.output_node().args[0])
         kept = len(results) - count
@@ -83,7 +83,7 @@ class Outputs:
                 copies[node] = tail.node_copy(node, copies.__getitem__)
         for path, node in zip(self._paths, returned):
             is_there = isinstance(node, fx.Node) and (node in copies or node not in behind and (node.op == "call_function" or node.name in own))
-            joined = joins(node.meta["val"], microbatch) if is_there else ()
+            joined = joins(node.meta["val"], microbatch, lengths) if is_there else ()
             if len(joined) > 1:
                 notes.append(f"pipe(): {shown(path)} is None: samples may lie along several of its dimensions, {list(node.meta['val'].shape)}, as where it compares those of a microbatch")
             elif not is_there:
@@ -132,10 +132,10 @@ class Outputs:
         return rebuilt(self._frame, lambda path, value: of_path[path] if path in there else value)
 
 
-def joins(value: Any, microbatch: int) -> list[int]:
+def joins(value: Any, microbatch: int, lengths: Set[Any]) -> list[int]:
     """The dimensions that samples may lie along; none of a number for all samples."""
     if not isinstance(value, torch.Tensor):
         return []
-    if any(isinstance(size, torch.SymInt) for size in value.shape):
-        return [d for d, size in enumerate(value.shape) if isinstance(size, torch.SymInt)]
-    return ([d for d, size in enumerate(value.shape) if size == microbatch] or [0]) if value.dim() else []
+    if found := [d for d, size in enumerate(value.shape) if set(symbols_of(size)) - lengths]:
+        return found
+    return ([d for d, size in enumerate(value.shape) if isinstance(size, int) and size == microbatch] or [0]) if value.dim() else []

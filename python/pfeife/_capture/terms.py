@@ -7,7 +7,7 @@ of PROBE. Of any other graph only the loss's own reductions and batch norm are k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from typing import Any, NamedTuple
 
 import torch
@@ -50,18 +50,18 @@ class Terms:
     """Which values of a graph are sums or means over samples. The graph's first output is the loss.
 
     parameters: names of the graph's inputs that are trained. whole: of those that every microbatch gets whole.
-    weighed: the module names the weight of a microbatch, so that counts are its own.
+    weighed: the module names the weight of a microbatch, so that counts are its own. lengths: symbols of sizes that are open, and count no samples.
     counts: of means that are not over all samples alike. is_one_mean: whether the loss is a single one, up to constants.
     doubts: sentences about what a microbatch's loss does not say of the batch's.
     """
 
-    def __init__(self, graph: fx.Graph, loss: fx.Node, inputs: Iterable[fx.Node], parameters: set[str], whole: set[str], weighed: bool = False):
+    def __init__(self, graph: fx.Graph, loss: fx.Node, inputs: Iterable[fx.Node], parameters: set[str], whole: set[str], weighed: bool = False, lengths: Set[Any] = frozenset()):
         self.counts: list[Count] = []
         self.doubts: list[str] = []
         self._reductions = 0
         self._loss = loss
         self._tail: set[fx.Node] = set()
-        symbols = {symbol for node in inputs if node.name not in whole for size in sizes_of(node) for symbol in symbols_of(size)}
+        symbols = {symbol for node in inputs if node.name not in whole for size in sizes_of(node) for symbol in symbols_of(size)} - lengths
         probed = any(PROBE in sizes_of(node) for node in inputs)
         self._is_open = bool(symbols) or probed
         self._samples: dict[fx.Node, list[int]] = {}  # dimensions along which they lie
@@ -133,13 +133,13 @@ class Terms:
             by_samples = isinstance(divisor, int) and divisor % PROBE == 0 if self._is_open else True  # by a size that is fixed
             return {"mean"} if kinds and by_samples else kinds
         kinds = self._kinds(value)
-        is_counted = divisor not in self._of_weights and (self._is_open or self._is_sum(divisor))
+        is_counted = divisor not in self._of_weights and (self._is_open or self.is_sum(divisor))
         if not is_counted or len(kinds) > 1 or argument(node, "rounding_mode") is not None:
             return self._cannot(node, "the count of this mean is not known before the step")
         self.counts.append(Count(node, divisor, kinds == {"sum"}))
         return {"mean"}
 
-    def _is_sum(self, node: fx.Node) -> bool:
+    def is_sum(self, node: fx.Node) -> bool:
         """Whether the batch's is the sum of the microbatches'."""
         while name_of(node) in LINEAR:
             node = node.args[0]  # type: ignore[assignment]
