@@ -44,9 +44,9 @@ with_torch=${TORCH_PYTHON:-$repository/build/venv/bin/python}
 version='import sys; print(sys.version_info[:2])'
 if [[ $("$with_torch" -c "import torch; $version" 2>/dev/null) == "$(python -c "$version")" ]]; then
   PYTHONPATH=$(python -c 'import os, pfeife, pytest; print(os.path.dirname(os.path.dirname(pfeife.__file__)), os.path.dirname(os.path.dirname(pytest.__file__)), sep=":")') \
-    "$with_torch" -W ignore -m pytest -q -p no:cacheprovider "$repository"/tests/python/test_{capture,pipeline,lengths,slices,offload,layer_times,examples,fuzz}.py
+    "$with_torch" -W ignore -m pytest -q -p no:cacheprovider "$repository"/tests/python/test_{capture,pipeline,lengths,shared_head,slices,offload,layer_times,examples,fuzz}.py
 else
-  echo "SKIPPED: test_capture.py, test_pipeline.py, test_lengths.py, test_slices.py, test_offload.py, test_layer_times.py, test_examples.py, test_fuzz.py: $with_torch has no torch, or is another Python than $(command -v python)"
+  echo "SKIPPED: test_capture.py, test_pipeline.py, test_lengths.py, test_shared_head.py, test_slices.py, test_offload.py, test_layer_times.py, test_examples.py, test_fuzz.py: $with_torch has no torch, or is another Python than $(command -v python)"
 fi
 # A notebook runs anywhere, its cells one after the other.
 mkdir "$place/notebooks" && cd "$place/notebooks"

@@ -14,6 +14,8 @@ from torch import nn
 
 from ._core import ConfigError
 from ._operators import Moment
+from ._schedule import Schedule
+from ._shared_head import SharedHead, barriers_of, refused
 from ._slices import Slices
 from ._stages import Program, Stage
 
@@ -28,15 +30,24 @@ class Assembly:
     Errors: ConfigError with the reason why the plan cannot run.
     """
 
-    def __init__(self, plan: Plan, capture: Capture, module: nn.Module | None = None, slice_lengths: Sequence[int] | None = None):
+    def __init__(
+        self,
+        plan: Plan,
+        capture: Capture,
+        module: nn.Module | None = None,
+        slice_lengths: Sequence[int] | None = None,
+        rows: Schedule | None = None,
+    ):
         self.plan = plan
         # An order in which transfers that hold their rank never wait in a circle.
-        if wrong := plan.violations(plan.schedule):
+        schedule = plan.schedule if rows is None else rows
+        if wrong := schedule.violations(blocking=True) if rows is not None else plan.violations(schedule):
             raise ConfigError(f"the schedule cannot run where transfers hold their rank; lower it again:\n{wrong}")
-        self.pieces, rows = plan.schedule._actions()
-        self.rows = [[action for cell in row for action in cell] for row in rows]
+        self.pieces, cells = schedule._actions()
+        self.rows = [[action for cell in row for action in cell] for row in cells]
         self.trains = any(action.kind in "BIW" for row in self.rows for action in row)
         self.microbatches = (1 + max(action.microbatch for row in self.rows for action in row)) // self.pieces
+        self.barriers = barriers_of(self.rows)
         self._planned = plan.stages
         self.rank_of = [stage["rank"] for stage in self._planned]
         own = module if isinstance(module, nn.Module) else None
@@ -45,8 +56,10 @@ class Assembly:
             dict(own.named_parameters(remove_duplicate=False)) if own else capture.parameters,
             dict(own.named_buffers(remove_duplicate=False)) if own else capture.buffers,
             self._planned,
+            shares_head=self.barriers > 0,
         )
         self._refuse_beside_offload()
+        self._refuse_beside_head(plan, schedule)
         if self.pieces > 1:
             if any(stage["written"] for stage in self._planned):
                 raise ConfigError("slices of the sequence run without buffers that are written: leave them out of the model, or plan 1f1b")
@@ -55,6 +68,36 @@ class Assembly:
         for source, target in self.program.crossings:
             if (source, target) not in planned:
                 raise ConfigError(f"another module than was planned: the schedule sends nothing from stage {source} to {target}")
+
+    def _refuse_beside_head(self, plan: Plan, schedule: Schedule) -> None:
+        """Errors: ConfigError where a head on all ranks does not run with the rest of the plan."""
+        if not self.barriers:
+            return
+        if self.rank_of != list(range(len(self.rows))):
+            raise refused(f"the stages are on ranks {self.rank_of}; needed is one stage a rank, in order (plan families=[\"1f1b\"])")
+        for source, target in self.program.crossings:
+            if target != source + 1:
+                raise refused(f"stage {source} gives values to stage {target}, and rows with S and T pass them to the next stage alone")
+        if plan.slice_ends or any(stage["offload"] for stage in self._planned):
+            raise refused("the plan has slices or offload")
+        # With one barrier T of other ranks ends REDUCE_S, so that it stands before B of the last rank.
+        last, rows = len(self.rows) - 1, [list(row) for row in schedule.cells]
+        if self.barriers == 1:
+            late = {f"{last}T{action.microbatch}" for action in self.rows[last] if action.kind == "T"}
+            order = [cell for cell in rows[last] if cell not in late]
+            rows[last] = [part for cell in order for part in ([cell.replace("B", "T"), cell] if cell.startswith(f"{last}B") else [cell])]
+            if wrong := Schedule(rows).violations(blocking=True):
+                raise ConfigError(f"T stands so late that ranks would wait in a circle:\n{wrong}")
+
+    def head(self, rank: int, moment: Moment, device: torch.device) -> SharedHead | None:
+        """This rank's part of a head on all ranks."""
+        if self.program.head is None:
+            return None
+        weight = self.program.head.names[0]
+        holders = [stage for stage, nodes in enumerate(self.program.nodes) if weight in self.program.state(nodes)]
+        if len(holders) > 1 or (holders and len(self.program.head.names) > 1):
+            raise refused(f"{weight} is a parameter of stages {holders}, too" if len(holders) > 1 else f"{weight} is tied, and there is a bias")
+        return SharedHead(self.program.head, self.program, rank, len(self.rows), holders[0] if holders else None, self.barriers, moment, device)
 
     def of_rank(self, rank: int) -> list[int]:
         """The numbers of its stages."""

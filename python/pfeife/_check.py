@@ -116,7 +116,7 @@ def check(pipe: Pipeline, args: Sequence[object], kwargs: Mapping[str, object]) 
                     unscaled = torch.func.functional_call(Backward(plain), named, (share, *values))
                 plain_loss += float(unscaled * share)
     torch.clear_autocast_cache()
-    far = {name: _apart(gradient, whole[name].grad) for name, gradient in own.items()}
+    far = {name: _apart(gradient, _own_words(pipe, name, whole[name].grad)) for name, gradient in own.items()}
     for name, parameter in pipe.named_parameters().items():
         parameter.grad = before[name]
     with torch.no_grad():
@@ -138,11 +138,17 @@ def _shares(pipe: Pipeline, given: Given, by_module: bool) -> list[float]:
         return shares
     (node,) = means.counts
     own = None
-    if any(node.name in stage.names for stage in pipe.stages.values()):
+    if pipe._computes(node.name):
         whole = means.of_batch(node, given)
         of_sum = means.counts[node].of_sum
         own = [float(means.count(node, part) / whole) * (1.0 if of_sum else share) for part, share in zip(given.micro, shares)]
     return next(shares for shares in pipe._messages.all(own) if shares is not None)
+
+
+def _own_words(pipe: Pipeline, name: str, tensor: torch.Tensor | None) -> torch.Tensor | None:
+    """What this rank has of a parameter that ranks divide."""
+    divided = pipe._head is not None and name in pipe._head.names and not pipe._head.holds_all
+    return pipe._head.own.of_tensor(tensor) if divided and tensor is not None and pipe._head else tensor
 
 
 def _apart(tensor: torch.Tensor | None, wanted: torch.Tensor | None) -> float:
@@ -162,6 +168,9 @@ def _whole(pipe: Pipeline) -> dict[str, torch.Tensor]:
     copies: dict[str, torch.Tensor] = {}
     for name, rank in first_of.items():
         tensor = program.tensor(name)
+        if pipe._head and name in pipe._head.names:
+            copies[name] = pipe._head.gathered(name, pipe._messages).requires_grad_(tensor.requires_grad)
+            continue
         own = tensor.detach() if rank == pipe.rank else torch.zeros_like(tensor, device=pipe.device)
         copies[name] = pipe._messages.sum(own).requires_grad_(tensor.requires_grad)
     return copies
@@ -205,7 +214,7 @@ class Measured:
         return f"<pfeife.Measured {self.ranks} ranks, step {self.step:.6g} ms, bubble {self.bubble:.1%}>"
 
 
-KINDS = {"F", "B", "I", "W", "OFFLOAD", "RELOAD"}  # that a trace has
+KINDS = {"F", "B", "I", "W", "S", "T", "OFFLOAD", "RELOAD"}  # that a trace has
 
 
 def trace(pipe: Pipeline, args: Sequence[object], kwargs: Mapping[str, object]) -> Measured:

@@ -18,6 +18,7 @@ from ._host import Host, Saved
 from ._messages import Arriving, Form, Messages, form_of
 from ._operators import Moment, Tape, let_go
 from ._schedule import Action
+from ._shared_head import SharedHead
 from ._slices import Slices
 from ._stages import Stage
 
@@ -64,6 +65,7 @@ class Flight(NamedTuple):
     received: Mapping[int, list[Any]]
     tape: Tape | None
     saved: Saved | None = None  # of a microbatch that is offloaded
+    head: GradientEdge | None = None  # of what a head on all ranks reads
 
 
 class Executor:
@@ -87,12 +89,15 @@ class Executor:
             "RECV_B": self._receive_gradients,
             "OFFLOAD": self._copy,
             "RELOAD": self._copy,
+            "S": self._head_share,
+            "T": self._head_rest,
         }
         self._host = Host(self._device)
         self.scale: Callable[[torch.Tensor], torch.Tensor] | None = None  # of the loss, for fp16
         self.returned: dict[str, list[Any]] | None = None  # [microbatch] by value, of a pass that gives them
         self.action: Action | str | None = None  # that runs; else where the pass is, in words
         self.slices: Slices | None = None
+        self.head: SharedHead | None = None
         self.clock: Callable[[], Any] | None = None  # while a step is traced: ns, or events of a card
         self.measured: list[tuple[Action, Any, Any, Any]] = []  # turn came, began, ended
 
@@ -123,6 +128,8 @@ class Executor:
             for number, action in enumerate(row):
                 if shares[action.microbatch] or (self.returned is not None and action.microbatch < len(micro)):
                     self.action = action
+                    if self.head:
+                        self.head.advance()
                     turn = self._began = self.clock() if self.clock else None
                     self._ended = None
                     self._do[action.kind](action)
@@ -131,8 +138,12 @@ class Executor:
                 if number in after:
                     after[number]()
             self._messages.finish()
+            if self.head:
+                self._loss = self.head.finish()
             return torch.zeros((), device=self._device) if self._loss is None else self._loss
         finally:
+            if self.head:
+                self.head.forget()
             self._micro, self._values, self._gradients, self._flights = [], {}, {}, {}
             if self.slices:
                 self.slices.forget()
@@ -250,17 +261,26 @@ class Executor:
         if stage.loss is not None:
             loss = given[stage.loss].detach() * self._shares[m]
             self._loss = loss if self._loss is None else self._loss + loss
+        rows = self.head.send(m, given[stage.head]) if self.head and stage.head is not None else None
         if self._training:
             sent = {i for places in stage.targets.values() for i in places}
             ends = {i: get_gradient_edge(given[i]) for i in sent if needs_gradient(given[i])}
             loss = None if stage.loss is None else given[stage.loss]
-            self._flights[action.stage, m] = Flight(ends, loss, received, tape, saved)
+            self._flights[action.stage, m] = Flight(ends, loss, received, tape, saved, get_gradient_edge(rows) if rows is not None and rows.requires_grad else None)
             if saved:
                 saved.leave(given[i] for i in sent)
                 for source, values in received.items():
                     for tensor in values if self._rank_of[source] != self._rank else ():
                         if isinstance(tensor, torch.Tensor) and all(tensor is not result for result in given):
                             let_go(tensor)
+
+    def _head_share(self, action: Action) -> None:
+        assert self.head is not None
+        self.head.share(action.microbatch, self._micro[action.microbatch], self._shares[action.microbatch], self._training)
+
+    def _head_rest(self, action: Action) -> None:
+        assert self.head is not None
+        self.head.rest(action.microbatch)
 
     def _copy(self, action: Action) -> None:
         saved = self._flights[action.stage, action.microbatch].saved
@@ -281,6 +301,11 @@ class Executor:
             roots.append(get_gradient_edge(flight.loss))
             share = torch.full_like(flight.loss, self._shares[m])
             gradients.append(self.scale(share) if self.scale else share)
+        if self.head and stage.head is not None:
+            gradient = self.head.gradient(m)
+            if flight.head:
+                roots.append(flight.head)
+                gradients.append(gradient)
         if self.slices:
             self.slices.at(m)
         if flight.saved:

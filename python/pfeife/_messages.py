@@ -180,11 +180,22 @@ class Messages:
 
     def first(self, tensor: torch.Tensor, rank: int = 0) -> torch.Tensor:
         """That of the first rank, or of another, on all."""
+        with self.awaiting():
+            return self.begin_first(tensor, rank).wait()[0]
+
+    def begin_first(self, tensor: torch.Tensor, rank: int) -> Arriving:
+        """That of this rank of the group, on all; others give one of its form."""
         carried = tensor.detach().to(self.wire, copy=True)
         how = dist.BroadcastOptions()
         how.rootRank = rank
-        with self.awaiting():
-            return Arriving(self, [carried], [self._backend.broadcast([carried], how)]).wait()[0]
+        return Arriving(self, [carried], [self._backend.broadcast([carried], how)])
+
+    def begin_sum_on(self, tensor: torch.Tensor, rank: int) -> Arriving:
+        """Over the ranks, on this one of them; elsewhere what comes is meaningless."""
+        carried = tensor.detach().to(self.wire, copy=True)
+        how = dist.ReduceOptions()
+        how.rootRank = rank
+        return Arriving(self, [carried], [self._backend.reduce([carried], how)])
 
     def bytes_of(self, forms: Sequence[tuple[torch.dtype, torch.Size]], tensors: Sequence[torch.Tensor] | None, rank: int) -> list[torch.Tensor]:
         """The tensors of that rank, which alone has them, on all; of any type, in one message."""
@@ -248,6 +259,9 @@ class Arriving:
 
     def __init__(self, messages: Messages, tensors: list[torch.Tensor], works: list[dist.Work], sources: Sequence[int] | None = None):
         self._messages, self._tensors, self._works, self._sources = messages, tensors, works, sources
+
+    def is_done(self) -> bool:
+        return all(work.is_completed() for work in self._works)
 
     def wait(self) -> list[torch.Tensor]:
         with self._messages.awaiting(self._sources):

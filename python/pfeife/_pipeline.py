@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed import DeviceMesh
+from torch.distributed.tensor import DTensor
 
 from ._agreement import Batches, Photographed
 from ._assembly import Assembly
@@ -28,13 +29,18 @@ from ._config import Options
 from ._plan import Plan, autocast_type
 from ._pulse import Pulse
 from ._same_graph import adopted, facts_of
-from ._schedule import Action
+from ._schedule import Action, Schedule
+from ._shared_head import SharedHead, shared_rows
 from ._stages import Given
 
 if TYPE_CHECKING:
     from ._capture.capture import Capture
 Group = Union[dist.ProcessGroup, DeviceMesh]
 BUCKET_BYTES = 25 << 20
+NOT_WITH_HEAD = {
+    "compile": "a head on all ranks has not been tried beside compiled stages",
+    "shard": "FSDP2 shards parameters of whole stages, and the head's are divided among stages",
+}
 MOST_FORMS = 1000  # of returned values that are remembered, by the sizes of microbatches
 
 
@@ -82,6 +88,9 @@ class Pipeline:
         precision: None: the plan's. Forwards of bf16_amp and fp16_amp run under torch.autocast, products of tf32 on a card in
             TF32. A torch.autocast of yours around step(), evaluate() and pipe() wins.
         compile: True, or arguments of torch.compile, which gets every stage.
+        schedule: "vocab_1", "vocab_2" or "interlaced", or rows of one, in the place of the plan's rows of 1f1b: all ranks share
+            the model's end, a linear layer and its cross-entropy, each with a part of the words. The module then holds this
+            rank's words of that layer.
         slice_lengths: Tokens of each slice, for plans with slices of the sequence; None: as planned.
         compare_batches: Ranks compare sizes and 1024 numbers of each input before every step; all bytes before the first
             and before every N-th step; 0: before the first only. All bytes take about 1 ms a MB.
@@ -107,6 +116,7 @@ class Pipeline:
         precision: str | None = None,
         compile: bool | Options = False,
         seed: int = 0,
+        schedule: str | Schedule | None = None,
         slice_lengths: Sequence[int] | None = None,
         compare_batches: int = 100,
         timeout: float | None = None,
@@ -140,6 +150,8 @@ class Pipeline:
         self._synced = True
         self._summed = False
         self._slice_lengths = slice_lengths
+        self._rows = shared_rows(schedule, plan) if schedule is not None else None
+        self._head: SharedHead | None = None
         self._timeout = timeout
         self._failed = ""
         self._loss_type: torch.dtype | None = None
@@ -172,6 +184,10 @@ class Pipeline:
             if report:
                 raise ConfigError(f"rank {rank}: {report}")
         self._ties = self._tied()
+        if self._head:
+            world = dist.get_process_group_ranks(self.group)
+            self._head.begin(lambda: Messages(world, self.device, self._timeout))
+            self._photographed.note()
         if self.replicas and self._shard is None:
             for name in self.names:
                 tensor = self.program.tensor(name)
@@ -180,7 +196,7 @@ class Pipeline:
     def _as_rank_0(self) -> None:
         """The same graph and plan on all ranks: those of rank 0, where captures differ in the order of nodes alone, or plans by what
         the ranks' machines take for an action."""
-        graph, plan = str(self.capture.program.graph), f"{self.plan.schedule.cells}{self.plan.rank_of_stage}"
+        graph, plan = str(self.capture.program.graph), f"{self.plan.schedule.cells}{self.plan.rank_of_stage}{self._rows and self._rows.cells}"
         own = zlib.crc32(graph.encode()), zlib.crc32(plan.encode()), getattr(self.plan, "overhead", None)
         of_rank = self._messages.all(own)
         if all(facts[:2] == of_rank[0][:2] for facts in of_rank):
@@ -203,7 +219,7 @@ class Pipeline:
                 "a GradScaler of each rank alone would skip other steps than the others: "
                 "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler(process_group=...)"
             )
-        self._assembly = assembly = Assembly(plan, self.capture, self.module, self._slice_lengths)
+        self._assembly = assembly = Assembly(plan, self.capture, self.module, self._slice_lengths, self._rows)
         rows, self.program = assembly.rows, assembly.program
         self.row = rows[self.rank]
         self.trains = assembly.trains
@@ -213,16 +229,19 @@ class Pipeline:
                 "ShardedGradScaler(process_group=...), then scaler.step(optimizer) and scaler.update(); or plan with bf16_amp",
                 stacklevel=3,
             )
-        self._forward_row = [action for action in self.row if action.kind in ("F", "SEND_F", "RECV_F")]
+        self._forward_row = [action for action in self.row if action.kind in ("F", "SEND_F", "RECV_F", "S")]
         self.microbatches = assembly.microbatches
         self._rank_of = assembly.rank_of
         self._refuse_options()
         self.names = assembly.names(self.rank)
+        self._head = assembly.head(self.rank, self.moment, self.device)
+        if self._head:
+            self._take_words(self._head)
         for name in self.names:
             self._place(name, self.program.tensor(name))
         self.stages = assembly.stages(self.rank, self.device, self.moment, split=not self._compile)
         self._executor = Executor(self.stages, self._rank_of, self.rank, self._messages, self.moment)
-        self._executor.slices = self.program.slices
+        self._executor.slices, self._executor.head = self.program.slices, self._head
         self._executor.crossing_shapes = None if self.program.slices else self.program.crossing_shapes
         if self._shard is not None:
             self._sharded()
@@ -230,12 +249,24 @@ class Pipeline:
             self._compiled(self._compile if isinstance(self._compile, Mapping) else {})
         if self._scaler is not None:
             self._executor.scale = self._scaler.scale
+            if self._head:
+                self._head.scale = self._scaler.scale
 
     def _refuse_options(self) -> None:
         """Raises ConfigError where an option of this Pipeline does not execute what the plan has."""
         for option, given in {"compile": bool(self._compile), "shard": self._shard is not None}.items():
             if given:
                 self.plan.must_execute(f"Pipeline({option}=)")
+                if self._assembly.barriers:
+                    raise ConfigError(f"Pipeline({option}=): {NOT_WITH_HEAD[option]}; leave schedule= out")
+
+    def _take_words(self, head: SharedHead) -> None:
+        """This rank's words of the head's parameters, which the rank of all of them gives in begin()."""
+        for name in head.names:
+            if name not in self.names:
+                self.names.append(name)
+                if self.rank != head.source:
+                    head.take(name, head.own)
 
     def _place(self, name: str, tensor: torch.Tensor) -> None:
         """The same object, on this rank's device; of `meta`, NaN until load_state_dict() fills it."""
@@ -289,10 +320,15 @@ class Pipeline:
                 ties.append((tensor, groups[members]))
         return ties
 
+    def _counted_elsewhere(self) -> list[torch.Tensor]:
+        """Parameters of this rank whose gradients are those of another's."""
+        words = self._head.parameters() if self._head and self._head.whole_on not in (None, self.rank) else []
+        return [*(tie for tie, holders in self._ties if holders.rank), *words]
+
     def _count_once(self) -> None:
         """Gradients that are sums already stay on one rank only, before more is added and they are summed again."""
         all_of_them = self._replica and self._shard is None
-        for tensor in self.parameters() if all_of_them else [tie for tie, holders in self._ties if holders.rank]:
+        for tensor in self.parameters() if all_of_them else self._counted_elsewhere():
             if tensor.grad is not None:
                 tensor.grad.zero_()
 
@@ -301,6 +337,12 @@ class Pipeline:
             if tensor.requires_grad:
                 gradient = torch.zeros_like(tensor) if tensor.grad is None else tensor.grad
                 tensor.grad = holders.sum(gradient)
+        if self._head:
+            self._head.sum_ties()
+
+    def _summed_last(self) -> list[torch.Tensor]:
+        """Parameters whose gradients replicas sum behind those of the pipeline."""
+        return [*(tie for tie, _ in self._ties), *(self._head.parameters() if self._head else [])]
 
     def _sum_replicas(self, tensors: list[torch.Tensor], under_way: list[tuple[list[torch.Tensor], Arriving]]) -> None:
         """Begins to sum gradients over the replicas, in buckets."""
@@ -346,7 +388,7 @@ class Pipeline:
         after: dict[int, Callable[[], None]] = {}
         under_way: list[tuple[list[torch.Tensor], Arriving]] = []
         if self.replicas and self._shard is None and self._synced:
-            tied = {id(tie) for tie, _ in self._ties}
+            tied = {id(tensor) for tensor in self._summed_last()}
             for number, stage in self.stages.items():
                 last = max(i for i, action in enumerate(self.row) if action.stage == number and action.kind in "BIW")
                 untied = [parameter for parameter in stage.trained if id(parameter) not in tied]
@@ -359,7 +401,7 @@ class Pipeline:
             with self._failing("sums of gradients"):
                 self._sum_ties()
                 if self.replicas:
-                    self._sum_replicas([tie for tie, _ in self._ties], under_way)
+                    self._sum_replicas(self._summed_last(), under_way)
                 for bucket, sums in under_way:
                     parts = sums.wait()[0].split([parameter.numel() for parameter in bucket])
                     for gradient, part in zip(bucket, parts):
@@ -391,6 +433,8 @@ class Pipeline:
         if getattr(self.capture, "outputs", None) is None:
             raise ConfigError("the graph has no outputs but the loss: pfeife.plan(model, batch, ...) of the module keeps them")
         self.plan.must_execute("pipe(**batch)")
+        if self._head:
+            raise ConfigError("pipe(**batch): no rank has all logits of a head that all ranks share; pipe.evaluate(**batch) gives the loss")
         given = self._given(args, kwargs, trains=False, may_lack=True)
         self._executor.returned = {}
         try:
@@ -541,17 +585,21 @@ class Pipeline:
         self.moment.of_microbatches = self._divisors(given, shares)
         return shares + [0.0] * (self.microbatches - len(counts))
 
+    def _computes(self, name: str) -> bool:
+        """Whether this rank computes this value of the graph, or a part of it."""
+        return (self._head is not None and name == self._head.head.loss.name) or any(name in stage.names for stage in self.stages.values())
+
     def _divisors(self, given: Given, shares: list[float]) -> list[dict[str, torch.Tensor]]:
         """[microbatch] What means in the loss of this rank's stages divide by."""
         means = self.program.means
         if means is None or self.program.slices:
             return []
         if self._executor.returned is not None and given.samples is not None:  # each microbatch's own loss is asked for
-            own = [node for node in means.counts if any(node.name in stage.names for stage in self.stages.values())]
+            own = [node for node in means.counts if self._computes(node.name)]
             return [{node.name: means.count(node, part).to(self.device) for node in own} for part in given.micro]
         counts = {}
         for node in means.counts:
-            if any(node.name in stage.names for stage in self.stages.values()):
+            if self._computes(node.name):
                 count = means.of_batch(node, given).to(self.device)
                 if self.replicas:
                     count = self._across.sum(count if means.counts[node].of_sum else count * sum(shares))
@@ -565,7 +613,7 @@ class Pipeline:
         except Exception as error:
             own = self._told_of(what if isinstance(what, str) else what(), error)
             first = self._messages.abandon(own)
-            for holders in {holders for _, holders in self._ties} | {self._across} - {None}:
+            for holders in {holders for _, holders in self._ties} | {self._across} - {None} | {*(self._head.groups if self._head else ())}:
                 holders.abandon(own)
             self._failed = first if first == own else f"{first}\n  after it: {own}"
             kind = type(error) if isinstance(error, ConfigError) else RuntimeFault
@@ -587,7 +635,7 @@ class Pipeline:
 
     def _state(self) -> tuple[str, tuple[int, ...]]:
         """What this rank does, and for which ranks of the world it waits."""
-        every = [self._messages, *(holders for _, holders in self._ties), *([self._across] if self._across else [])]
+        every = [self._messages, *(holders for _, holders in self._ties), *([self._across] if self._across else []), *(self._head.groups if self._head else [])]
         return str(getattr(self._executor, "action", "in Pipeline()")), next((status.awaited for status in every if status.awaited), ())
 
     # What training needs besides.
@@ -608,20 +656,21 @@ class Pipeline:
     def state_dict(self) -> dict[str, torch.Tensor]:
         """Returns this rank's parameters and buffers by the names of the unsplit module, tied ones by all of theirs.
 
-        Rank 0 also has those that no stage uses. torch.distributed.checkpoint makes one checkpoint of those of all ranks.
+        A head that ranks share is a DTensor. Rank 0 also has those that no stage uses. torch.distributed.checkpoint makes one checkpoint of those of all ranks.
         """
         kept = self.module.state_dict(keep_vars=True) if self.module is not None else self.program.tensors()
         used = {id(self.program.tensor(name)) for name in self.names}
         of_stages = {id(self.program.tensor(n)) for nodes in self.program.nodes for n in self.program.state(nodes)}
-        return {
+        state = {
             name: tensor.detach()
             for name, tensor in kept.items()
             if id(tensor) in used or (self.rank == 0 and id(tensor) not in of_stages)
         }
+        return self._head.of_state(state, kept, self.group) if self._head else state
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Loads what state_dict() of this rank or of the unsplit module returned.
+        """Loads what state_dict() of this rank or of the unsplit module returned. With a head that ranks share, all ranks call it.
 
         Raises:
             ConfigError: A name of this rank is missing.
@@ -630,12 +679,18 @@ class Pipeline:
         if missing := [name for name in own if name not in state]:
             raise ConfigError(f"the state lacks {', '.join(missing[:5])}" + (" and more" if len(missing) > 5 else ""))
         for name, tensor in own.items():
-            tensor.copy_(state[name])
+            if isinstance(tensor, DTensor) and not isinstance(state[name], DTensor):
+                assert self._head is not None
+                tensor.to_local().copy_(self._head.own.of_tensor(state[name]))
+            else:
+                tensor.copy_(state[name])
+        if self._head and self._head.whole_on is not None:
+            self._head.distribute()
 
     @torch.no_grad()
     def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> torch.Tensor:
         """Clips like torch.nn.utils.clip_grad_norm_, by the norm over the parameters of all ranks, and returns that norm."""
-        again = {id(tie) for tie, holders in self._ties if holders.rank}
+        again = {id(tensor) for tensor in self._counted_elsewhere()}
         norms = [
             full(torch.linalg.vector_norm(parameter.grad, norm_type))
             for parameter in self.parameters()

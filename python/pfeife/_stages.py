@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_unflatten
 
 from ._capture.grad_regions import GradientFlow, state_writes
 from ._core import ConfigError
+from ._shared_head import Head
 from ._operators import ACTIVATIONS, Again, Moment, copied, deferred, drawn, draws, in_evaluation
 from ._sizes import Sizes, empty, reads_metadata_only
 from ._slices import Slices
@@ -50,6 +51,7 @@ class Program:
         parameters: Mapping[str, torch.Tensor],
         buffers: Mapping[str, torch.Tensor],
         planned: Sequence[StageInfo],
+        shares_head: bool = False,
     ):
         self._tensors = {**capture.program.constants, **buffers, **parameters}
         self.graph = capture.program.graph_module.graph
@@ -82,6 +84,9 @@ class Program:
         asked = [[by_name[name] for name in facts["nodes"]] for facts in planned]
         of_all = {node for nodes in asked for node in nodes}
         self.nodes = [self._completed(nodes, of_all) for nodes in asked]
+        self.head = Head(self) if shares_head else None
+        if self.head:
+            self.nodes[-1] = self.head.without(self.nodes[-1], self._needed, lambda node: node in self._writes)
         for facts, nodes in zip(planned, self.nodes):
             own = {node.name for node in nodes} | {name for name, _ in facts.get("receives", ())}
             for node in nodes:
@@ -101,7 +106,7 @@ class Program:
                         raise ConfigError(f"another module than was planned: no stage of the plan executes {value.name!r}")
                     self.crossings.setdefault((makers[value], stage), []).append(value)
         self.returning = {(source, target) for source, facts in enumerate(planned) for target in facts.get("gradients_from", ())}
-        self.loss_stage = makers[self.outputs[0]]
+        self.loss_stage = len(planned) - 1 if self.head else makers[self.outputs[0]]
         outputs = getattr(capture, "outputs", None)
         self.returned = {by_name[name]: makers.get(by_name[name]) for name in outputs.values} if outputs else {}
         self.slices: Slices | None = None  # whose operators stages have
@@ -220,6 +225,11 @@ class Program:
         roots = dict.fromkeys(root for node in nodes if node in self._writes for root in self._writes[node][1])
         names = dict.fromkeys(self.first_name(self._state[root.name]) for root in roots)
         return [name for name in names if not self.tensor(name).requires_grad]
+
+    def parameter_name(self, placeholder: Any) -> str | None:
+        """The name in the module of what the graph calls so; None of what is no parameter."""
+        name = self._parameter_of.get(placeholder.name)
+        return name and self.first_name(name)
 
     def placeholders(self, names: Iterable[str]) -> set[str]:
         """What the graph calls those parameters and buffers, which may be several of a tied one."""
@@ -351,7 +361,8 @@ class Program:
 
 class Stage:
     """One of this rank's stages. sources, targets: by the stage at the other end, which inputs come from there, and which
-    results go there. returns_to, returned_by: those stages that get gradients of it, and give gradients back. leaves: (input, input of the model). loss: which result it is. returned: which results of `evaluation` the
+    results go there. returns_to, returned_by: those stages that get gradients of it, and give gradients back. leaves: (input, input of the model). loss: which result it is; head: which result a
+    head on all ranks reads. returned: which results of `evaluation` the
     module returns. kept: the microbatch that is not computed again. offload: share of what it saves that OFFLOAD takes."""
 
     def __init__(
@@ -382,7 +393,11 @@ class Stage:
                 self.targets[target] = [gives.setdefault(node, len(gives)) for node in values]
         self.returns_to = {source for source in self.sources if (source, number) in program.returning}
         self.returned_by = {target for target in self.targets if (number, target) in program.returning}
-        self.loss = gives.setdefault(program.outputs[0], len(gives)) if program.loss_stage == number else None
+        self.loss = self.head = None
+        if program.loss_stage == number and program.head:
+            self.head = gives.setdefault(program.head.value, len(gives))
+        elif program.loss_stage == number:
+            self.loss = gives.setdefault(program.outputs[0], len(gives))
         # The planner knows operators whose schema hides what they write (batch_norm), the graph parameters that it writes.
         names_written = list(dict.fromkeys([*planned["written"], *program.written(nodes)]))
         self.written = [program.tensor(name) for name in names_written]

@@ -108,6 +108,8 @@ def to_torch(
 
 def refusal(pipe: Pipeline) -> str:
     """What is against it in the stages themselves."""
+    if pipe._head:
+        return "torch has no actions of a head that all ranks share"
     for (source, target), values in pipe.program.crossings.items():
         for value in values:
             example = value.meta["val"]
