@@ -171,9 +171,6 @@ void describe_train(Options& known) {
       "traces", value<std::string>(),
       "folder for rank0.json, ...: the steps that count in torch.profiler's format, for "
       "`pfeife-exp compare` and tools that read it")(
-      "timed", value<std::string>()->implicit_value(""),
-      "[=trace.json] waits as long as each action is estimated to take instead of computing; "
-      "default: the trace beside the plan")(
       "data", value<std::string>(),
       "folder of .npy files named after the model's inputs; first dimension = samples")(
       "save", value<std::string>(), "folder of checkpoints; the last complete one is kept")(
@@ -211,7 +208,6 @@ int run_train(const Given& given, const std::vector<std::string>& arguments) {
        .steps = at_least_one(given, "steps", 10),
        .out = get<std::string>(given, "out", ""),
        .traces = get<std::string>(given, "traces", ""),
-       .timed = find<std::string>(given, "timed"),
        .data = get<std::string>(given, "data", ""),
        .save = get<std::string>(given, "save", ""),
        .save_every = given.count("save-every") ? at_least_one(given, "save-every", 1) : 0,

@@ -5,40 +5,16 @@
 
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/folder_lock.h"
-#include "planner/io/results/chrome_trace_reader.h"
 #include "planner/io/results/profiler_trace.h"
 #include "planner/ir/basics/error.h"
 #include "runtime/device/counting_allocator.h"
 #include "runtime/device/rank_memory.h"
 #include "runtime/launch/rank_environment.h"
-#include "runtime/timed/timed_run.h"
 #include "runtime/train/measure.h"
 #include "runtime/train/training.h"
 
 namespace pfeife {
 namespace {
-
-std::filesystem::path trace_file(const TrainRequest& request) {
-  if (!request.timed->empty()) return *request.timed;
-  if (request.what.plan.empty())
-    throw ConfigError({"--timed"}, "without a plan, needs a trace: --timed=trace.json");
-  return std::filesystem::path(request.what.plan).parent_path() / "trace.json";
-}
-
-int train_timed(const TrainRequest& request, const Executable& run) {
-  const std::filesystem::path file = trace_file(request);
-  const ActionTimes times = read_action_times(file, TraceSource::Estimated);
-  const TimedPipeline timed{
-      run.pipeline.tasks, run.pipeline.placement,
-      unit_costs(run.pipeline.graph, run.pipeline.split, run.pipeline.placement),
-      task_durations(run.pipeline.tasks, times.length, file.string())};
-  return start_ranks(run.pipeline.ranks(), request.launch, [&](const RankSeat& seat) {
-    const TimedMeasurement measured =
-        measure_timed(timed, seat.rank, request.steps, seat.entering, seat.transport);
-    if (seat.rank != RankId{0}) return RankAnswer{};
-    return RankAnswer{to_string(measured, times.step), ""};
-  });
-}
 
 /// Errors: ConfigError, always: the checkpoint is of other data.
 void refuse_data(const std::filesystem::path& file, const CheckpointInfo& info,
@@ -331,19 +307,13 @@ int train_verb(TrainRequest request) {
   count_allocations();
   Executable run = read_executable(request.what);
   require_training(run);
-  if (!request.traces.empty() && (request.timed || request.trains()))
-    throw ConfigError(
-        {"--traces"},
-        "is of timed steps on synthetic data: leave out --timed, --data, --save and --resume");
-  if (request.timed && request.trains())
-    throw ConfigError({"--timed"}, "computes nothing: leave out --data, --save and --resume");
-  if (request.timed && run.pipeline.replicas.count > 1)
-    throw ConfigError({"--timed"}, "is of the plan's own pipeline: leave out --dp");
+  if (!request.traces.empty() && request.trains())
+    throw ConfigError({"--traces"},
+                      "is of timed steps on synthetic data: leave out --data, --save and --resume");
   if (request.shuffle && request.data.empty())
     throw ConfigError({"--shuffle"}, "is of the samples of --data: give both, or leave it out");
   if (request.trains()) return train_on_data(request, run);
   prepare_update(request, nullptr, run);
-  if (request.timed) return train_timed(request, run);
   const at::Device device = request.launch.device;
   return start_ranks(run.pipeline.all_ranks(), request.launch, [&](const RankSeat& seat) {
     const auto [measured, steps, clocks] =

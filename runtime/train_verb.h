@@ -15,9 +15,6 @@ struct TrainRequest {
   int steps = 10;
   std::string out;     ///< measurement.csv; "" = none
   std::string traces;  ///< folder of a trace of each rank in torch.profiler's format; "" = none
-  /// Waits as long as this trace.json's estimated actions instead of computing; "" = the one beside
-  /// the plan.
-  std::optional<std::string> timed;
   std::string data;    ///< folder of .npy files; "" = synthetic
   std::string save;    ///< folder of checkpoints; "" = none
   int save_every = 0;  ///< steps; 0 = after the last

@@ -27,7 +27,7 @@ rooms_of() {
     planner/search) REPLY='problem.h price/ pool/ cuts/ bound/ proof/ orders/ joint/ steps/ search. choices/ reference/' ;;
     experiments) REPLY='machine/ inputs/ plans/ pfeife. measure/ show/ sweep/' ;;
     plots) REPLY='figure/ timeline/ screen/ report/' ;;
-    runtime) REPLY='device/ model/ transport/ launch/ execute/ profile/ train/ timed/' ;;
+    runtime) REPLY='device/ model/ transport/ launch/ execute/ profile/ train/' ;;
   esac
 }
 

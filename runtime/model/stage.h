@@ -1,4 +1,4 @@
-// What the executor asks of a stage. Two implementations: GraphStage computes, TimedStage waits.
+// What the executor asks of a stage. GraphStage computes; tests have stages that wait.
 #pragma once
 
 #include <optional>

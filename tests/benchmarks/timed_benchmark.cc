@@ -14,8 +14,8 @@ void Waits(benchmark::State& state, const ScheduleSpec& spec) {
   Nanoseconds step{0};
   for (auto _ : state)
     run_ranks(point.pipeline.placement.ranks(), at::kCPU, [&](RankId rank, Transport& transport) {
-      const TimedMeasurement own = measure_timed(point.pipeline, rank, 1, {}, transport);
-      if (rank == RankId{0}) step = own.median();
+      const Trace own = testing::run_timed(point.pipeline, rank, transport);
+      if (rank == RankId{0}) step = step_time(own);
     });
   state.counters["over_percent"] = 100 * (seconds(step) / seconds(point.predicted) - 1);
 }

@@ -280,7 +280,6 @@ TEST_F(ReplicaProcesses, WhatDoesNotFitIsRefusedWithTheRemedy) {
   refused({"train", "--dp", "2", "--global-batch", "24"}, "use --dp 3");
   refused({"train", "--dp", "2", "--global-batch", "15"},
           "plan for a batch that 2 divides, or use --dp 2 with a batch of 16");
-  refused({"train", "--dp", "2", "--timed=x.json"}, "leave out --dp");
   refused({"train", "--dp", "2", "--defer-batch-norm"}, "leave one of the two out");
   const Ended few = start(arguments({"train", "--dp", "2"}), {{"RANK", "0"},
                                                               {"WORLD_SIZE", "3"},

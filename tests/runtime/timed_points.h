@@ -6,7 +6,7 @@
 #include "planner/cost/estimate/estimator.h"
 #include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"
-#include "runtime/timed/timed_run.h"
+#include "tests/runtime/timed_run.h"
 
 namespace pfeife::testing {
 

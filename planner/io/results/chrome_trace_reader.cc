@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/json_fields.h"
@@ -19,36 +18,6 @@ Nanoseconds nanoseconds(const Json& microseconds) {
   const double value = number(microseconds);
   if (std::abs(value) > 1e15) throw Malformed("a time of " + excerpt(microseconds) + " us");
   return Nanoseconds{std::llround(value * 1000)};
-}
-
-/// Processes are the ranks of the source if they are named "estimated: rank 3" or the like.
-std::set<std::int64_t> processes_of(const Json& events, TraceSource source) {
-  std::set<std::int64_t> processes;
-  for (const Json& event : events)
-    if (text(field(event, "ph")) == "M" && text(field(event, "name")) == "process_name" &&
-        text(field(field(event, "args"), "name")).starts_with(to_string(source) + ": "))
-      processes.insert(integer(field(event, "pid")));
-  return processes;
-}
-
-ActionTimes times_in(const Json& root, TraceSource source) {
-  const Json& events = array(field(root, "traceEvents"));
-  const auto processes = processes_of(events, source);
-  ActionTimes times;
-  Nanoseconds first = Nanoseconds::max(), last = Nanoseconds::min();
-  for (const Json& event : events) {
-    if (text(field(event, "ph")) != "X" || !processes.contains(integer(field(event, "pid"))))
-      continue;
-    const Nanoseconds start = nanoseconds(field(event, "ts")),
-                      length = nanoseconds(field(event, "dur"));
-    if (length < Nanoseconds{0}) throw Malformed("an action that ends before it starts");
-    times.length[text(field(field(event, "args"), "action"))] = length;
-    first = std::min(first, start);
-    last = std::max(last, start + length);
-  }
-  if (times.length.empty()) throw Malformed("no " + to_string(source) + " actions");
-  times.step = last - first;
-  return times;
 }
 
 /// Numbers of ranks by process: "simulated: rank 3" is one of the source.
@@ -128,25 +97,15 @@ Trace trace_in(const Json& root, TraceSource source) {
   return trace;
 }
 
-/// What `read` makes of the file's content.
-template <class Read>
-auto read_trace_file(const std::filesystem::path& file, const Read& read) {
+}  // namespace
+
+Trace read_trace(const std::filesystem::path& file, TraceSource source) {
   try {
-    return read(parse(read_file(file)));
+    return trace_in(parse(read_file(file)), source);
   } catch (const Malformed& error) {
     throw ConfigError({file.string()}, std::string(error.what()) +
                                            "; expected a trace.json as pfeife-exp writes it");
   }
-}
-
-}  // namespace
-
-ActionTimes read_action_times(const std::filesystem::path& file, TraceSource source) {
-  return read_trace_file(file, [&](const Json& root) { return times_in(root, source); });
-}
-
-Trace read_trace(const std::filesystem::path& file, TraceSource source) {
-  return read_trace_file(file, [&](const Json& root) { return trace_in(root, source); });
 }
 
 }  // namespace pfeife
