@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "experiments/inputs/inputs.h"
-#include "experiments/inputs/rules.h"
 #include "experiments/plans/case_drawings.h"
 #include "experiments/plans/case_problem.h"
 #include "experiments/plans/case_record.h"
@@ -25,7 +24,7 @@
 #include "planner/io/cluster/network_reader.h"
 #include "planner/io/experiment/experiment_config.h"
 #include "planner/io/files/atomic_file.h"
-#include "planner/io/files/yaml_document.h"
+#include "planner/io/files/yaml.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/io/model/pt2_reader.h"
 #include "planner/io/plan/certificate_file.h"

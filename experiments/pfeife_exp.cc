@@ -10,20 +10,17 @@
 #include <thread>
 
 #include "experiments/inputs/inputs.h"
-#include "experiments/inputs/rules.h"
 #include "experiments/machine/child.h"
 #include "experiments/measure/measure.h"
 #include "experiments/measure/measured_inputs.h"
 #include "experiments/pfeife.h"
 #include "experiments/plans/fit.h"
-#include "experiments/show/accuracy.h"
-#include "experiments/show/fewest_devices.h"
 #include "experiments/show/figure.h"
 #include "experiments/show/fits_table.h"
 #include "experiments/show/known_errors.h"
-#include "experiments/show/layer_list.h"
 #include "experiments/show/mesh_table.h"
 #include "experiments/show/report.h"
+#include "experiments/show/texts.h"
 #include "experiments/sweep/chosen_mesh.h"
 #include "experiments/sweep/first_answer.h"
 #include "experiments/sweep/fits.h"
@@ -40,7 +37,6 @@
 #include "planner/ir/basics/run_main.h"
 #include "planner/ir/result/result_engine.h"
 #include "plots/screen/columns.h"
-#include "plots/screen/shown_cases.h"
 #include "plots/screen/table.h"
 
 namespace pfeife {

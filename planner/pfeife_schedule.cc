@@ -5,9 +5,7 @@
 #include <boost/program_options.hpp>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <iostream>
-#include <map>
 #include <thread>
 
 #include "planner/io/files/atomic_file.h"
@@ -18,7 +16,7 @@
 #include "planner/io/files/terminal.h"
 #include "planner/io/files/text_file.h"
 #include "planner/io/plan/schedule_csv.h"
-#include "planner/io/results/chrome_trace_reader.h"
+#include "planner/io/results/chrome_trace.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/grid.h"
 #include "planner/ir/basics/run_main.h"

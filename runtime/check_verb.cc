@@ -1,6 +1,5 @@
-#include "runtime/check_verb.h"
-
 #include "runtime/execute/check.h"
+#include "runtime/verbs.h"
 
 namespace pfeife {
 

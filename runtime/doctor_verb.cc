@@ -1,5 +1,3 @@
-#include "runtime/doctor_verb.h"
-
 #include <c10/core/CachingDeviceAllocator.h>
 #include <torch/version.h>
 
@@ -12,7 +10,8 @@
 #include "runtime/device/driver.h"
 #include "runtime/device/machine.h"
 #include "runtime/launch/rank_environment.h"
-#include "runtime/profile/links.h"
+#include "runtime/profile/cluster_text.h"
+#include "runtime/verbs.h"
 
 namespace pfeife {
 namespace {

@@ -1,5 +1,3 @@
-#include "runtime/evaluate_verb.h"
-
 #include <cstdio>
 #include <set>
 
@@ -7,8 +5,8 @@
 #include "runtime/device/counting_allocator.h"
 #include "runtime/device/machine.h"
 #include "runtime/device/rank_memory.h"
-#include "runtime/train/checkpoint.h"
-#include "runtime/train/training_data.h"
+#include "runtime/train/training.h"
+#include "runtime/verbs.h"
 
 namespace pfeife {
 namespace {

@@ -9,12 +9,8 @@
 #include "planner/io/plan/plan_file.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/run_main.h"
-#include "runtime/check_verb.h"
 #include "runtime/device/machine.h"
-#include "runtime/doctor_verb.h"
-#include "runtime/evaluate_verb.h"
-#include "runtime/profile_verb.h"
-#include "runtime/train_verb.h"
+#include "runtime/verbs.h"
 
 namespace pfeife {
 namespace {

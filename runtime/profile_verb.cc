@@ -1,5 +1,3 @@
-#include "runtime/profile_verb.h"
-
 #include <iostream>
 
 #include "planner/io/cluster/cluster_reader.h"
@@ -13,6 +11,7 @@
 #include "runtime/launch/rank_environment.h"
 #include "runtime/profile/cluster_text.h"
 #include "runtime/profile/profiler.h"
+#include "runtime/verbs.h"
 
 namespace pfeife {
 namespace {

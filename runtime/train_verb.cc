@@ -1,10 +1,8 @@
-#include "runtime/train_verb.h"
-
 #include <iostream>
 #include <tuple>
 
 #include "planner/io/files/atomic_file.h"
-#include "planner/io/files/folder_lock.h"
+#include "planner/io/files/part_locks.h"
 #include "planner/io/results/profiler_trace.h"
 #include "planner/ir/basics/error.h"
 #include "runtime/device/counting_allocator.h"
@@ -12,6 +10,7 @@
 #include "runtime/launch/rank_environment.h"
 #include "runtime/train/measure.h"
 #include "runtime/train/training.h"
+#include "runtime/verbs.h"
 
 namespace pfeife {
 namespace {

@@ -1,6 +1,5 @@
 #include "sim/engine.h"
 
-#include <algorithm>
 #include <cmath>
 #include <simgrid/s4u.hpp>
 

@@ -2,7 +2,6 @@
 
 #include <xbt/log.h>
 
-#include <algorithm>
 #include <map>
 #include <simgrid/kernel/resource/NetworkModelIntf.hpp>
 #include <string>

@@ -18,7 +18,7 @@ endfunction()
 digest_of(planning planner/ir planner/io planner/cost planner/inputs planner/schedules planner/search sim
   experiments/inputs experiments/plans experiments/measure experiments/sweep)
 digest_of(runtime runtime)
-file(WRITE ${OUT}.new "#include \"experiments/inputs/source_digest.h\"
+file(WRITE ${OUT}.new "#include \"experiments/inputs/inputs.h\"
 namespace pfeife {
 const char* planning_sources() { return \"${planning}\"; }
 const char* runtime_sources() { return \"${runtime}\"; }

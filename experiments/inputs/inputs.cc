@@ -1,6 +1,5 @@
 #include "experiments/inputs/inputs.h"
 
-#include "experiments/inputs/source_digest.h"
 #include "experiments/machine/machine.h"
 #include "planner/cost/layers/linear_order.h"
 #include "planner/io/cluster/cluster_reader.h"

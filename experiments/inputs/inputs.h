@@ -1,4 +1,4 @@
-// What cases are computed from: the files, their digests, and the values read from them, each once.
+// What cases are planned from, read once; the rules of a config; the digest of the program.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,6 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "planner/inputs/read_layers.h"
 #include "planner/io/experiment/experiment_config.h"
@@ -14,6 +13,16 @@
 #include "planner/ir/model/layers.h"
 
 namespace pfeife {
+
+// Which program made a result: digests of its sources, computed when it is built. A result of other
+// sources is none of this program's.
+
+/// SHA-256 over the sources of what plans, estimates and simulates; equal for every build of them.
+const char* planning_sources();
+/// The same of what measures.
+const char* runtime_sources();
+
+// What cases are computed from: the files, their digests, and the values read from them, each once.
 
 /// The case with other wishes.
 CaseConfig with_request(CaseConfig config, const Request& request);
@@ -54,7 +63,7 @@ class Inputs {
   const ModelWork* work(const CaseConfig& config, const Request& request);
 
   /// SHA-256 of everything that decides a case: the resolved config, the bytes of every file,
-  /// the sources of this program (source_digest.h).
+  /// the sources of this program (planning_sources()).
   std::string digest(const CaseConfig& config);
 
  private:
@@ -68,5 +77,10 @@ class Inputs {
   std::map<std::string, LayersAndWork> models_;  // by what they are made from
   std::map<std::filesystem::path, std::string> digests_;
 };
+
+// What a config's reader has to know of families, orders and the files that the config names.
+
+/// Reads clusters by `inputs`, which must outlive it.
+ExperimentRules rules_of(Inputs& inputs);
 
 }  // namespace pfeife

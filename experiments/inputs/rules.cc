@@ -1,8 +1,7 @@
-#include "experiments/inputs/rules.h"
-
 #include <algorithm>
 #include <thread>
 
+#include "experiments/inputs/inputs.h"
 #include "planner/cost/layers/linear_order.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/plan/schedule_csv.h"

@@ -16,7 +16,6 @@
 
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/dependent_process.h"
-#include "planner/io/files/write_failure.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {

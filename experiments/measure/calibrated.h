@@ -8,8 +8,7 @@
 #include <span>
 #include <string>
 
-#include "experiments/measure/calibrated_curve.h"
-#include "experiments/measure/calibrated_link.h"
+#include "experiments/measure/calibrated_parts.h"
 #include "experiments/measure/compared.h"
 
 namespace pfeife {

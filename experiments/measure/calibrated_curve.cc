@@ -1,8 +1,8 @@
-#include "experiments/measure/calibrated_curve.h"
-
 #include <algorithm>
 #include <cmath>
 #include <set>
+
+#include "experiments/measure/calibrated_parts.h"
 
 namespace pfeife {
 namespace {

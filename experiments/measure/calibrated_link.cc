@@ -1,9 +1,7 @@
-#include "experiments/measure/calibrated_link.h"
-
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/measure/middle.h"
+#include "experiments/measure/calibrated_parts.h"
 
 namespace pfeife {
 namespace {

@@ -1,13 +1,12 @@
 #include "experiments/measure/compared.h"
 
-#include <algorithm>
 #include <map>
 
 #include "planner/cost/estimate/priced_plan.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/open_file.h"
 #include "planner/io/plan/plan_file.h"
-#include "planner/io/results/chrome_trace_reader.h"
+#include "planner/io/results/chrome_trace.h"
 #include "planner/io/traces/profile_reader.h"
 #include "planner/ir/trace/trace_waits.h"
 #include "planner/schedule_tool/certify.h"

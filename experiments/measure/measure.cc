@@ -1,7 +1,6 @@
 #include "experiments/measure/measure.h"
 
 #include <algorithm>
-#include <fstream>
 #include <thread>
 
 #include "experiments/machine/child.h"

@@ -4,7 +4,7 @@
 #include <set>
 #include <thread>
 
-#include "experiments/inputs/source_digest.h"
+#include "experiments/inputs/inputs.h"
 #include "experiments/machine/child.h"
 #include "experiments/machine/machine.h"
 #include "experiments/measure/measure.h"

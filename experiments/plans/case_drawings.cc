@@ -5,21 +5,45 @@
 
 #include "experiments/plans/case_record.h"
 #include "experiments/plans/covering_bound.h"
-#include "experiments/plans/layer_ribbon.h"
 #include "experiments/plans/plan_figures.h"
 #include "planner/io/experiment/experiment_config.h"
 #include "planner/ir/basics/decimals.h"
+#include "planner/ir/machine/cluster.h"
+#include "planner/ir/model/layer_title.h"
+#include "planner/ir/model/layers.h"
+#include "planner/ir/result/plan.h"
 #include "planner/ir/result/result_engine.h"
 #include "plots/report/packed.h"
-#include "plots/timeline/link_loads.h"
-#include "plots/timeline/memory_bars.h"
-#include "plots/timeline/partition.h"
-#include "plots/timeline/plans.h"
-#include "plots/timeline/rank_times.h"
+#include "plots/timeline/pictures.h"
 #include "plots/timeline/timeline.h"
 
 namespace pfeife {
 namespace {
+
+/// Times on the device kind of each layer's rank, without overheads of stages. What several layers
+/// use or save counts for the first of them.
+Ribbon layer_ribbon(const Layers& layers, const Cluster& cluster, const Plan& plan) {
+  Ribbon ribbon{.name = {}, .rank_of_stage = plan.placement.rank_of_stage, .layers = {}};
+  for (std::size_t s = 0; s < plan.partition.stages(); ++s) {
+    const std::size_t kind = cluster.kind_of_device[plan.placement.device(StageId{s}).index()];
+    for (std::size_t l = plan.partition.begin(s); l < plan.partition.end(s, layers.size()); ++l) {
+      const LayerTimes& times = layers.layers[l].times.at(kind);
+      ribbon.layers.push_back({.name = layer_title(layers.layers[l]),
+                               .stage = s,
+                               .time = times.forward + times.backward_input + times.backward_weight,
+                               .held = {},
+                               .saved = layers.layers[l].saved});
+    }
+  }
+  for (const LayerParameter& parameter : layers.parameters)
+    if (!parameter.users.empty())
+      ribbon.layers[parameter.users.front().index()].held +=
+          parameter.bytes + parameter.gradient + parameter.state;
+  for (const LayerStorage& storage : layers.storages)
+    if (!storage.savers.empty())
+      ribbon.layers[storage.savers.front().index()].saved += storage.bytes;
+  return ribbon;
+}
 
 /// Both predictions look the same: no event is shifted by more than 0.5 % of the step, which two
 /// pictures side by side do not show.

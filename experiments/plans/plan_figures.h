@@ -5,8 +5,18 @@
 
 #include "experiments/plans/evaluated_case.h"
 #include "planner/ir/result/figures.h"
+#include "planner/ir/result/plan.h"
+#include "planner/ir/schedule/stage_costs.h"
 
 namespace pfeife {
+
+/// [rank] at the first cell where the rank's memory is at its highest. Each term is what the memory
+/// rule gives less with it than without it, in the order of MemoryContents from the last to the
+/// first, so that the terms add up to the plan's peak: a storage that several terms share counts
+/// for the first of them. The plan's schedule must be lowered. `copies`: [stage] what of `saved` is
+/// autocast's copies of parameters; empty = nothing.
+std::vector<MemoryContents> memory_contents(const Plan& plan, const StageCosts& costs,
+                                            const std::vector<Bytes>& copies = {});
 
 /// [stage] bytes that it keeps a microbatch as autocast's copies of parameters; empty = not known.
 std::vector<Bytes> autocast_copies(const Evaluation& plan, const ModelWork* work);

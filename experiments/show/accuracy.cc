@@ -1,5 +1,3 @@
-#include "experiments/show/accuracy.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,10 +5,10 @@
 #include <set>
 
 #include "experiments/machine/machine.h"
+#include "experiments/show/texts.h"
 #include "planner/ir/basics/grid.h"
 #include "planner/ir/result/measured_pairs.h"
 #include "plots/screen/columns.h"
-#include "plots/screen/rows.h"
 
 namespace pfeife {
 namespace {

@@ -1,7 +1,6 @@
-#include "experiments/show/calibration.h"
-
 #include <fmt/format.h>
 
+#include "experiments/show/texts.h"
 #include "planner/ir/basics/grid.h"
 #include "planner/ir/trace/accuracy.h"
 #include "plots/screen/columns.h"

@@ -1,5 +1,3 @@
-#include "experiments/show/comparison.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "experiments/show/accuracy.h"
+#include "experiments/show/texts.h"
 #include "planner/ir/basics/grid.h"
 #include "plots/screen/columns.h"
 

@@ -1,9 +1,8 @@
-#include "experiments/show/crossovers.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 
+#include "experiments/show/figure.h"
 #include "planner/ir/basics/decimals.h"
 
 namespace pfeife {

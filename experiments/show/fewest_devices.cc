@@ -1,7 +1,6 @@
-#include "experiments/show/fewest_devices.h"
-
 #include <algorithm>
 
+#include "experiments/show/texts.h"
 #include "planner/ir/basics/grid.h"
 #include "planner/ir/result/result_engine.h"
 #include "plots/screen/columns.h"

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "experiments/show/crossovers.h"
-#include "experiments/show/figure_table.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/pdf.h"
 #include "planner/io/results/results.h"

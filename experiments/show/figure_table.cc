@@ -1,8 +1,7 @@
-#include "experiments/show/figure_table.h"
-
 #include <algorithm>
 #include <cmath>
 
+#include "experiments/show/figure.h"
 #include "planner/io/files/quantity.h"
 #include "planner/ir/basics/units.h"
 

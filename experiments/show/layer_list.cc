@@ -1,9 +1,8 @@
-#include "experiments/show/layer_list.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "experiments/show/texts.h"
 #include "planner/io/files/csv_table.h"
 #include "planner/ir/basics/decimals.h"
 #include "planner/ir/basics/printable.h"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,5 +21,10 @@ std::string experiment_report(const Experiment& experiment, const std::vector<Ca
 /// What is the same in all cases, for headings: "vit_g14.pt2, a100_sxm4_40gb_x8, tf32, adam,
 /// 24 samples a microbatch"; what differs is left out.
 std::string experiment_summary(const Experiment& experiment, const std::vector<CaseRecord>& cases);
+
+/// The plan (plan.yaml or its folder), predicted anew, beside the traces of a run of it, if there
+/// are any: as for compare_with_traces. HTML that needs nothing else. Errors: ConfigError.
+std::string plan_page(const std::filesystem::path& plan,
+                      std::span<const std::filesystem::path> traces = {});
 
 }  // namespace pfeife

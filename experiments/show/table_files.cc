@@ -5,7 +5,6 @@
 
 #include "planner/ir/result/result_engine.h"
 #include "plots/screen/columns.h"
-#include "plots/screen/rows.h"
 
 namespace pfeife {
 namespace {

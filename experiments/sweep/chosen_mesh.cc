@@ -1,7 +1,5 @@
 #include "experiments/sweep/chosen_mesh.h"
 
-#include <mutex>
-
 #include "experiments/show/mesh_table.h"
 #include "experiments/show/progress.h"
 #include "planner/inputs/read_layers.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "planner/ir/result/result_engine.h"
-#include "plots/screen/rows.h"
+#include "plots/screen/columns.h"
 
 namespace pfeife {
 namespace {

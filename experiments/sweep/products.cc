@@ -3,7 +3,6 @@
 #include <map>
 
 #include "experiments/inputs/inputs.h"
-#include "experiments/inputs/rules.h"
 #include "experiments/show/mesh_table.h"
 #include "experiments/sweep/chosen_mesh.h"
 #include "planner/inputs/read_layers.h"

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
-#include <vector>
 
 #include "experiments/plans/case_record.h"
 #include "planner/io/experiment/experiment_config.h"

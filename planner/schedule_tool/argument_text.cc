@@ -1,10 +1,27 @@
 #include "planner/schedule_tool/argument_text.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 
 #include "planner/ir/basics/error.h"
 
 namespace pfeife::tool {
+
+std::string ms_text(double ms) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.6f", ms);
+  std::string result = text.data();
+  result.erase(result.find_last_not_of('0') + 1);
+  if (result.ends_with('.')) result.pop_back();
+  return result;
+}
+
+std::string percent_text(double fraction) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.2f %%", 100 * fraction);
+  return text.data();
+}
 
 std::size_t whole_number(const std::string& text, const std::string& option) {
   const auto fail = [&](const char* why) {

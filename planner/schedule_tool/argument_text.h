@@ -1,5 +1,5 @@
-// Arguments of the command line that are more than a word. Errors: ConfigError with the option's
-// name.
+// Numbers as the verbs print them, and arguments of the command line that are more than a word.
+// Errors: ConfigError with the option's name.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,11 @@
 #include "planner/ir/schedule/schedule.h"
 
 namespace pfeife::tool {
+
+/// Milliseconds with six digits behind the point, less trailing zeros: "33.25".
+std::string ms_text(double ms);
+/// "12.3 %".
+std::string percent_text(double fraction);
 
 /// Signs, blanks and letters are errors.
 std::size_t whole_number(const std::string& text, const std::string& option);

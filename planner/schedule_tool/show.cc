@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "planner/ir/basics/grid.h"
+#include "planner/schedule_tool/argument_text.h"
 #include "planner/schedule_tool/lifetimes.h"
-#include "planner/schedule_tool/number_text.h"
 #include "planner/schedule_tool/verbs.h"
 
 namespace pfeife::tool {

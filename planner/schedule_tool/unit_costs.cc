@@ -1,6 +1,5 @@
 #include "planner/schedule_tool/unit_costs.h"
 
-#include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <set>

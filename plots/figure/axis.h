@@ -1,12 +1,16 @@
-// Round ticks, and figures for people in one unit for a whole axis.
+// Round ticks, and the axes of pictures of predicted over measured.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "planner/ir/basics/units.h"
+#include "plots/figure/svg.h"
 
 namespace pfeife::plots {
+
+// Round ticks, and figures for people in one unit for a whole axis.
 
 /// Ticks from 0 to `longest`, `step` apart, all written in one unit.
 struct TimeAxis {
@@ -42,5 +46,20 @@ std::string percent(double fraction);
 std::string rounded(Bytes bytes);
 /// The same in the unit that `scale` would be written in.
 std::string rounded(Bytes bytes, Bytes scale);
+
+// The axes of a chart of predicted over measured steps: the same ticks on both.
+
+struct PredictedAxes {
+  double left = 0, right = 0, top = 0, bottom = 0;
+  std::string unit;       ///< of the steps
+  std::string predicted;  ///< "predicted" or which engine's: "estimated"
+};
+struct PredictedTick {
+  double share = 0;  ///< of the axis, from its beginning
+  std::string text;
+};
+
+/// Rules, figures and titles; the marks and the line of no error are the caller's.
+void draw_predicted_axes(Svg& svg, const PredictedAxes& axes, std::span<const PredictedTick> ticks);
 
 }  // namespace pfeife::plots

@@ -1,5 +1,4 @@
-#include "plots/figure/predicted_axes.h"
-
+#include "plots/figure/axis.h"
 #include "plots/figure/theme.h"
 
 namespace pfeife::plots {

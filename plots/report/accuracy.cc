@@ -1,5 +1,3 @@
-#include "plots/report/accuracy.h"
-
 #include <algorithm>
 #include <functional>
 
@@ -8,6 +6,7 @@
 #include "plots/figure/axis.h"
 #include "plots/figure/html.h"
 #include "plots/figure/svg.h"
+#include "plots/report/parts.h"
 
 namespace pfeife::plots {
 namespace {

@@ -1,5 +1,3 @@
-#include "plots/report/case.h"
-
 #include <algorithm>
 
 #include "planner/ir/result/case_files.h"
@@ -7,10 +5,7 @@
 #include "plots/figure/axis.h"
 #include "plots/figure/html.h"
 #include "plots/figure/svg.h"
-#include "plots/report/accuracy.h"
-#include "plots/report/link_loads.h"
-#include "plots/report/search.h"
-#include "plots/report/tables.h"
+#include "plots/report/parts.h"
 
 namespace pfeife::plots {
 namespace {

@@ -1,12 +1,11 @@
-#include "plots/report/page_data.h"
-
 #include "planner/ir/basics/round_down.h"
 #include "planner/ir/result/result_engine.h"
 #include "plots/figure/svg.h"
 #include "plots/figure/theme.h"
 #include "plots/report/packed.h"
+#include "plots/report/parts.h"
 #include "plots/screen/columns.h"
-#include "plots/timeline/memory_bars.h"
+#include "plots/timeline/pictures.h"
 
 namespace pfeife::plots {
 namespace {

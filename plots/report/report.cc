@@ -2,12 +2,7 @@
 
 #include "plots/figure/html.h"
 #include "plots/figure/svg.h"
-#include "plots/report/accuracy.h"
-#include "plots/report/case.h"
-#include "plots/report/links.h"
-#include "plots/report/page_data.h"
-#include "plots/report/scatter.h"
-#include "plots/report/style.h"
+#include "plots/report/parts.h"
 
 namespace pfeife {
 namespace {

@@ -7,7 +7,6 @@
 // are, and how long the page may get (it holds every trace it is given).
 #pragma once
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

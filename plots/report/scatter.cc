@@ -1,13 +1,10 @@
-#include "plots/report/scatter.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "plots/figure/axis.h"
-#include "plots/figure/predicted_axes.h"
 #include "plots/figure/svg.h"
 #include "plots/figure/theme.h"
-#include "plots/report/accuracy.h"
+#include "plots/report/parts.h"
 
 namespace pfeife::plots {
 namespace {

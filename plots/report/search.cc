@@ -1,5 +1,3 @@
-#include "plots/report/search.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -8,6 +6,7 @@
 #include "plots/figure/axis.h"
 #include "plots/figure/svg.h"
 #include "plots/figure/theme.h"
+#include "plots/report/parts.h"
 
 namespace pfeife::plots {
 namespace {

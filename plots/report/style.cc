@@ -1,6 +1,5 @@
-#include "plots/report/style.h"
-
 #include "plots/figure/theme.h"
+#include "plots/report/parts.h"
 
 namespace pfeife::plots {
 

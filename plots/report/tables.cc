@@ -1,11 +1,9 @@
-#include "plots/report/tables.h"
-
-#include <algorithm>
 
 #include "planner/ir/basics/round_down.h"
 #include "plots/figure/axis.h"
 #include "plots/figure/html.h"
 #include "plots/figure/svg.h"
+#include "plots/report/parts.h"
 
 namespace pfeife::plots {
 namespace {

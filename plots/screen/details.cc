@@ -1,11 +1,9 @@
-#include "plots/screen/details.h"
-
 #include <algorithm>
 
 #include "planner/ir/basics/decimals.h"
 #include "planner/ir/basics/grid.h"
 #include "planner/ir/basics/round_down.h"
-#include "plots/screen/hints.h"
+#include "plots/screen/details_and_hints.h"
 #include "plots/screen/links.h"
 
 namespace pfeife {

@@ -1,5 +1,3 @@
-#include "plots/screen/hints.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -10,7 +8,7 @@
 #include "planner/ir/result/head_place.h"
 #include "planner/ir/result/result_engine.h"
 #include "plots/screen/columns.h"
-#include "plots/screen/rows.h"
+#include "plots/screen/details_and_hints.h"
 
 namespace pfeife {
 namespace {

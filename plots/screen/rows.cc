@@ -1,5 +1,3 @@
-#include "plots/screen/rows.h"
-
 #include <algorithm>
 #include <tuple>
 

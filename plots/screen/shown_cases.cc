@@ -1,10 +1,9 @@
-#include "plots/screen/shown_cases.h"
-
 #include <algorithm>
 #include <map>
 #include <numeric>
 
 #include "planner/ir/result/result_engine.h"
+#include "plots/screen/table.h"
 
 namespace pfeife {
 namespace {

@@ -7,9 +7,7 @@
 #include "planner/ir/basics/grid.h"
 #include "planner/ir/result/result_engine.h"
 #include "plots/screen/columns.h"
-#include "plots/screen/details.h"
-#include "plots/screen/hints.h"
-#include "plots/screen/rows.h"
+#include "plots/screen/details_and_hints.h"
 
 namespace pfeife {
 namespace {

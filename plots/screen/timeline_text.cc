@@ -10,7 +10,7 @@
 #include "planner/ir/basics/grid.h"
 #include "plots/figure/axis.h"
 #include "plots/figure/theme.h"
-#include "plots/timeline/boxes.h"
+#include "plots/timeline/panel_parts.h"
 
 namespace pfeife {
 namespace {

@@ -1,8 +1,8 @@
-#include "plots/timeline/boxes.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
+
+#include "plots/timeline/panel_parts.h"
 
 namespace pfeife::plots {
 namespace {

@@ -1,10 +1,9 @@
-#include "plots/timeline/link_loads.h"
-
 #include <algorithm>
 
 #include "plots/figure/axis.h"
 #include "plots/figure/svg.h"
 #include "plots/figure/theme.h"
+#include "plots/timeline/pictures.h"
 
 namespace pfeife {
 namespace {

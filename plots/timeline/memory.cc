@@ -1,8 +1,7 @@
-#include "plots/timeline/memory.h"
-
 #include <algorithm>
 
 #include "plots/figure/chart_frame.h"
+#include "plots/timeline/panel_parts.h"
 
 namespace pfeife::plots {
 namespace {

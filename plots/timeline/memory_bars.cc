@@ -1,11 +1,10 @@
-#include "plots/timeline/memory_bars.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "plots/figure/axis.h"
 #include "plots/figure/chart_frame.h"
 #include "plots/figure/svg.h"
+#include "plots/timeline/pictures.h"
 
 namespace pfeife {
 

@@ -1,11 +1,10 @@
-#include "plots/timeline/partition.h"
-
 #include <algorithm>
 #include <array>
 #include <functional>
 
 #include "plots/figure/axis.h"
 #include "plots/figure/svg.h"
+#include "plots/timeline/pictures.h"
 
 namespace pfeife {
 namespace {

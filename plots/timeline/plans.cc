@@ -1,14 +1,12 @@
-#include "plots/timeline/plans.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
 
 #include "planner/ir/basics/round_down.h"
 #include "plots/figure/svg.h"
-#include "plots/timeline/boxes.h"
 #include "plots/timeline/layout.h"
-#include "plots/timeline/shares.h"
+#include "plots/timeline/panel_parts.h"
+#include "plots/timeline/pictures.h"
 
 namespace pfeife {
 namespace {

@@ -1,10 +1,9 @@
-#include "plots/timeline/rank_times.h"
-
 #include <algorithm>
 #include <array>
 
 #include "plots/figure/axis.h"
 #include "plots/figure/svg.h"
+#include "plots/timeline/pictures.h"
 
 namespace pfeife {
 namespace {

@@ -1,9 +1,6 @@
-#include "plots/timeline/rows.h"
-
 #include <algorithm>
 
-#include "plots/timeline/boxes.h"
-#include "plots/timeline/shares.h"
+#include "plots/timeline/panel_parts.h"
 
 namespace pfeife::plots {
 namespace {

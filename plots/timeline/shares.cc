@@ -1,10 +1,8 @@
-#include "plots/timeline/shares.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "plots/timeline/boxes.h"
+#include "plots/timeline/panel_parts.h"
 
 namespace pfeife::plots {
 namespace {

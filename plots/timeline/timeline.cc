@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "plots/timeline/boxes.h"
-#include "plots/timeline/memory.h"
-#include "plots/timeline/rows.h"
-#include "plots/timeline/shares.h"
+#include "plots/timeline/panel_parts.h"
 
 namespace pfeife {
 namespace {

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "planner/ir/schedule/lower.h"
-#include "runtime/execute/empty_stage.h"
 #include "runtime/execute/executor.h"
 #include "runtime/transport/in_process_transport.h"
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iomanip>
-#include <limits>
 #include <sstream>
 
 #include "runtime/device/tensor_bytes.h"

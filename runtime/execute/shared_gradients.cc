@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "planner/ir/basics/error.h"
-#include "runtime/model/loss_scale.h"
+#include "runtime/model/loss.h"
 
 namespace pfeife {
 namespace {

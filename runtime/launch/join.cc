@@ -1,3 +1,4 @@
+
 #include "runtime/launch/join.h"
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <thread>
 
 #include "planner/io/files/digest.h"
-#include "runtime/launch/reception.h"
 #include "runtime/transport/reason.h"
 
 namespace pfeife {

@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <initializer_list>
 
 #include "planner/ir/basics/error.h"

@@ -1,11 +1,11 @@
-#include "runtime/launch/reception.h"
-
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <list>
+
+#include "runtime/launch/join.h"
 
 namespace pfeife {
 namespace {

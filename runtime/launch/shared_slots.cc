@@ -1,5 +1,3 @@
-#include "runtime/launch/shared_slots.h"
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -7,10 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
-#include "planner/io/files/write_failure.h"
+#include "planner/io/files/atomic_file.h"
 #include "planner/ir/basics/error.h"
+#include "runtime/launch/launch.h"
 
 namespace pfeife {
 

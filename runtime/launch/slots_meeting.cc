@@ -1,5 +1,5 @@
+#include "runtime/launch/launch.h"
 #include "runtime/launch/meeting.h"
-#include "runtime/launch/shared_slots.h"
 
 namespace pfeife {
 namespace {

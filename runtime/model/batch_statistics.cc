@@ -1,4 +1,4 @@
-#include "runtime/model/batch_statistics.h"
+#include "runtime/model/stage_program.h"
 
 namespace pfeife {
 

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "planner/ir/basics/error.h"
-#include "runtime/model/name_hash.h"
-#include "runtime/model/saved_tensors.h"
+#include "runtime/model/stage_program.h"
+#include "runtime/model/weights.h"
 
 namespace pfeife {
 namespace {

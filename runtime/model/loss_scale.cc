@@ -1,7 +1,7 @@
-#include "runtime/model/loss_scale.h"
-
 #include <cmath>
 #include <map>
+
+#include "runtime/model/loss.h"
 
 namespace pfeife {
 

@@ -1,8 +1,7 @@
-#include "runtime/model/loss_weights.h"
-
 #include <cmath>
 
 #include "planner/ir/basics/error.h"
+#include "runtime/model/loss.h"
 
 namespace pfeife {
 namespace {

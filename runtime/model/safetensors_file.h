@@ -1,6 +1,7 @@
 // Tensors by name in one safetensors file.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -10,6 +11,14 @@
 #include "runtime/device/aten.h"
 
 namespace pfeife {
+
+/// Maps [offset, offset + bytes) of the file. Writing into the tensor leaves the file alone.
+/// Errors: ConfigError if it cannot be opened, RuntimeFault if it cannot be mapped.
+at::Tensor map_file(const std::filesystem::path& path, std::uint64_t offset, std::uint64_t bytes);
+
+/// The same as a tensor of the given type and row-major shape; `offset` may be anywhere.
+at::Tensor map_tensor(const std::filesystem::path& path, std::uint64_t offset, c10::ScalarType type,
+                      at::IntArrayRef sizes);
 
 /// Writes the tensors (any device and strides) and returns once the disk has them. RuntimeFault
 /// with the system's reason and a remedy, which names the `option` of the command line that chose

@@ -1,6 +1,6 @@
-#include "runtime/model/saved_tensors.h"
-
 #include <torch/csrc/autograd/saved_variable_hooks.h>
+
+#include "runtime/model/stage_program.h"
 
 namespace pfeife {
 namespace {

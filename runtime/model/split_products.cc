@@ -1,7 +1,6 @@
-#include "runtime/model/split_products.h"
-
 #include "planner/ir/model/arguments.h"
 #include "planner/ir/model/product_gradients.h"
+#include "runtime/model/split_backward.h"
 
 namespace pfeife {
 namespace {

@@ -11,8 +11,7 @@
 #include "planner/ir/basics/error.h"
 #include "planner/ir/model/arguments.h"
 #include "runtime/device/device.h"
-#include "runtime/model/mapped_file.h"
-#include "runtime/model/name_hash.h"
+#include "runtime/model/safetensors_file.h"
 
 namespace pfeife {
 namespace {

@@ -1,11 +1,12 @@
-// The tensors a rank holds: parameters, buffers and constants of its stages, read from the archive
-// or initialised.
+// Parameters and buffers of a rank, and numbers from their names.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "planner/io/model/pt2_weights.h"
 #include "planner/ir/model/graph.h"
@@ -13,6 +14,18 @@
 #include "runtime/model/operators.h"
 
 namespace pfeife {
+
+// Numbers from names, for seeds: what a name stands for draws the same wherever it lies.
+
+/// FNV-1a.
+inline std::uint64_t hash_of(const std::string& text) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  return hash;
+}
+
+// The tensors a rank holds: parameters, buffers and constants of its stages, read from the archive
+// or initialised.
 
 /// Parameters (leaves that record gradients if trainable), buffers and constants. One of each a
 /// rank: stages of the rank that share a parameter share the tensor.

@@ -1,6 +1,6 @@
-#include "runtime/profile/backward_watch.h"
-
 #include <ATen/record_function.h>
+
+#include "runtime/profile/node_passes.h"
 
 namespace pfeife {
 namespace {

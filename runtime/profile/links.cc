@@ -1,7 +1,6 @@
-#include "runtime/profile/links.h"
-
 #include <algorithm>
 
+#include "runtime/profile/cluster_text.h"
 #include "runtime/profile/statistics.h"
 
 namespace pfeife {

@@ -1,10 +1,8 @@
-#include "runtime/profile/node_clock.h"
-
 #include <ATen/SequenceNumber.h>
 
 #include <algorithm>
 
-#include "runtime/profile/backward_watch.h"
+#include "runtime/profile/node_passes.h"
 #include "runtime/profile/statistics.h"
 #include "runtime/transport/transport.h"
 

@@ -1,13 +1,10 @@
-#include "runtime/profile/node_memory.h"
-
 #include <algorithm>
 #include <set>
 
-#include "runtime/device/allocation_log.h"
-#include "runtime/model/saved_tensors.h"
+#include "runtime/device/counting_allocator.h"
 #include "runtime/model/split_backward.h"
-#include "runtime/profile/backward_watch.h"
-#include "runtime/profile/node_clock.h"
+#include "runtime/model/stage_program.h"
+#include "runtime/profile/node_passes.h"
 
 namespace pfeife {
 namespace {

@@ -1,7 +1,6 @@
 #include "runtime/profile/part_steps.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "planner/ir/basics/error.h"

@@ -1,3 +1,4 @@
+
 #include "runtime/profile/profile_samples.h"
 
 #include <algorithm>

@@ -1,18 +1,20 @@
-// What the profiler has timed, and how a report follows from it.
+// What was measured of a model, sample by sample, and the file that keeps it.
 #pragma once
 
 #include <array>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/model/optimizer.h"
-#include "runtime/profile/node_clock.h"
-#include "runtime/profile/node_memory.h"
+#include "runtime/profile/node_passes.h"
 #include "runtime/profile/profiler.h"
 #include "runtime/profile/statistics.h"
 #include "runtime/profile/step_times.h"
 
 namespace pfeife {
+
+// What the profiler has timed, and how a report follows from it.
 
 /// Passes that are timed as a whole; F of a stage with B, and of one with I and W.
 enum class Whole { Forward, Backward, SplitForward, BackwardInput, BackwardWeight, Optimizer };
@@ -65,5 +67,19 @@ struct ProfileSamples {
 /// `state`. The profile's description (graph, device, origin) is left to the caller.
 ProfileReport report_of(const ProfileSamples& samples, const NodeMemory& memory,
                         const OptimizerState& state);
+
+// What a profile was computed from, kept between calls: so a profile can be taken in several shares
+// over the time that it is to speak for.
+//
+// The first line is a title, the second says what was timed; then come the times, ns, as text.
+
+/// Writes the samples. `timed`: one line that says what they are of. Errors: RuntimeFault.
+void write_samples(const std::string& file, const std::string& timed,
+                   const ProfileSamples& samples);
+
+/// The samples of a model of so many nodes and parameters; nothing if there is no such file.
+/// Errors: ConfigError if they are of something else than `timed`, or the file is not whole.
+std::optional<ProfileSamples> read_samples(const std::string& file, const std::string& timed,
+                                           std::size_t nodes, std::size_t parameters);
 
 }  // namespace pfeife

@@ -1,11 +1,9 @@
-#include "runtime/profile/profile_samples_file.h"
-
-#include <filesystem>
 #include <sstream>
 
 #include "planner/io/files/atomic_file.h"
 #include "planner/ir/basics/error.h"
 #include "runtime/profile/part_steps.h"
+#include "runtime/profile/profile_samples.h"
 
 namespace pfeife {
 namespace {

@@ -6,10 +6,9 @@
 #include "runtime/device/machine.h"
 #include "runtime/device/rank_memory.h"
 #include "runtime/execute/executor_overhead.h"
-#include "runtime/model/loss_scale.h"
+#include "runtime/model/loss.h"
 #include "runtime/profile/part_steps.h"
 #include "runtime/profile/profile_samples.h"
-#include "runtime/profile/profile_samples_file.h"
 #include "runtime/transport/reason.h"
 
 namespace pfeife {

@@ -1,5 +1,3 @@
-#include "runtime/train/checkpoint.h"
-
 #include <fcntl.h>
 
 #include <algorithm>
@@ -9,10 +7,10 @@
 
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/digest.h"
-#include "planner/io/files/write_failure.h"
 #include "planner/ir/basics/error.h"
 #include "runtime/device/tensor_bytes.h"
 #include "runtime/model/safetensors_file.h"
+#include "runtime/train/training.h"
 
 namespace pfeife {
 namespace {

@@ -1,3 +1,4 @@
+
 #include "runtime/train/training.h"
 
 #include <algorithm>

@@ -1,5 +1,3 @@
-#include "runtime/train/training_data.h"
-
 #include <algorithm>
 #include <string_view>
 
@@ -9,7 +7,8 @@
 #include "planner/ir/basics/error.h"
 #include "runtime/device/device.h"
 #include "runtime/device/tensor_bytes.h"
-#include "runtime/model/mapped_file.h"
+#include "runtime/model/safetensors_file.h"
+#include "runtime/train/training.h"
 
 namespace pfeife {
 namespace {

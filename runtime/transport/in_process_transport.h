@@ -1,6 +1,8 @@
 // Ranks as threads of one process: a message is a handle to the sender's tensors; on an
-// accelerator, which the ranks share, a copy that the receiver makes.
+// accelerator, which the ranks share, a copy that the receiver makes on its own stream.
 #pragma once
+
+#include <c10/core/Event.h>
 
 #include <condition_variable>
 #include <map>
@@ -9,10 +11,24 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/transport/stream_handover.h"
+#include "runtime/model/stage.h"
 #include "runtime/transport/transport.h"
 
 namespace pfeife {
+
+/// Made by the thread that hands tensors over, at that moment. Tensors on CPUs need nothing of it.
+class StreamHandover {
+ public:
+  explicit StreamHandover(const Tensors& tensors);
+
+  /// To be called by the other thread: copies on its own stream, made when the first thread's work
+  /// on the tensors is done; nobody waits on the host. Copies, so that each rank holds the memory
+  /// that it would hold on a device of its own. CPU tensors are passed on as they are.
+  Tensors receive(Tensors tensors) const;
+
+ private:
+  std::optional<c10::Event> ready_;
+};
 
 /// What the ranks of a process share. Must outlive its transports.
 class InProcessHub {

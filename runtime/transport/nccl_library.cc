@@ -1,10 +1,9 @@
-#include "runtime/transport/nccl_library.h"
-
 #include <dlfcn.h>
 
 #include <cstdlib>
 
 #include "planner/ir/basics/error.h"
+#include "runtime/transport/nccl_transport.h"
 
 namespace pfeife {
 namespace {

@@ -2,7 +2,6 @@
 #include <link.h>
 #include <unistd.h>
 
-#include <cstddef>
 #include <memory>
 #include <vector>
 

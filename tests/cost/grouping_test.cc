@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "planner/cost/layers/local_nodes.h"
+#include "planner/cost/layers/grouping_parts.h"
 #include "planner/cost/operators/roofline.h"
 #include "planner/cost/operators/table_effects.h"
 #include "planner/ir/basics/error.h"

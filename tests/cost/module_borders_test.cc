@@ -1,9 +1,7 @@
-#include "planner/cost/layers/module_borders.h"
-
 #include <gmock/gmock.h>
 
 #include "planner/cost/layers/grouping.h"
-#include "planner/cost/layers/local_nodes.h"
+#include "planner/cost/layers/grouping_parts.h"
 #include "planner/cost/operators/roofline.h"
 #include "tests/cost/graph_builder.h"
 

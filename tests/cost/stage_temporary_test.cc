@@ -8,7 +8,7 @@
 #include <random>
 
 #include "planner/cost/estimate/memory.h"
-#include "planner/cost/layers/layer_temporary.h"
+#include "planner/cost/layers/grouping_parts.h"
 #include "planner/cost/stages/stage_costs.h"
 #include "planner/schedules/families.h"
 

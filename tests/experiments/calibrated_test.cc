@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <fstream>
 
 #include "planner/cost/estimate/estimator.h"
 #include "planner/io/cluster/cluster_reader.h"

@@ -1,9 +1,8 @@
 // Any two keys of a config combine, or the table of what does not has both.
-#include "planner/ir/request/combinations.h"
-
 #include <gtest/gtest.h>
 
 #include "experiments/pfeife.h"
+#include "planner/ir/request/check.h"
 #include "tests/support/source_folder.h"
 
 namespace pfeife {

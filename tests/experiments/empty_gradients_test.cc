@@ -8,7 +8,7 @@
 
 #include "experiments/pfeife.h"
 #include "planner/cost/estimate/evaluate.h"
-#include "planner/io/model/layer_table.h"
+#include "planner/io/model/imported_layers.h"
 #include "planner/schedule_tool/verbs.h"
 #include "planner/schedules/families.h"
 #include "sim/simulator.h"

@@ -9,7 +9,7 @@
 #include "experiments/plans/case_record.h"
 #include "experiments/plans/plan_case.h"
 #include "planner/io/cluster/cluster_reader.h"
-#include "planner/io/model/layer_table.h"
+#include "planner/io/model/imported_layers.h"
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/basics/error.h"
 #include "planner/schedules/families.h"

@@ -1,7 +1,6 @@
-#include "experiments/show/fewest_devices.h"
-
 #include <gmock/gmock.h>
 
+#include "experiments/show/texts.h"
 #include "tests/experiments/program.h"
 
 namespace pfeife {

@@ -4,9 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "experiments/show/crossovers.h"
-#include "experiments/show/figure_table.h"
-#include "planner/io/files/yaml_document.h"
+#include "planner/io/files/yaml.h"
 
 namespace pfeife {
 namespace {

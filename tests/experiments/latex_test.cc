@@ -11,7 +11,7 @@
 
 #include "experiments/show/figure.h"
 #include "experiments/show/table_files.h"
-#include "planner/io/files/yaml_document.h"
+#include "planner/io/files/yaml.h"
 #include "plots/figure/pgf.h"
 #include "plots/screen/columns.h"
 #include "plots/timeline/timeline.h"

@@ -10,7 +10,7 @@
 #include <chrono>
 #include <sstream>
 
-#include "experiments/show/accuracy.h"
+#include "experiments/show/texts.h"
 
 namespace pfeife {
 namespace {

@@ -2,8 +2,6 @@
 // of 1F1B, and what a slow rank costs.
 #include <gmock/gmock.h>
 
-#include <fstream>
-
 #include "experiments/pfeife.h"
 #include "planner/inputs/read_layers.h"
 #include "planner/search/orders/microbatch_permutation.h"

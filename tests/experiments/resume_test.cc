@@ -20,7 +20,7 @@
 
 #include "experiments/show/progress.h"
 #include "experiments/sweep/first_answer.h"
-#include "planner/io/files/folder_lock.h"
+#include "planner/io/files/part_locks.h"
 #include "planner/ir/result/case_files.h"
 #include "tests/experiments/program.h"
 

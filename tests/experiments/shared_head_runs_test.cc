@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "experiments/pfeife.h"
-#include "experiments/studies/shared_head/shapes.h"
+#include "experiments/studies/shared_head/runs.h"
 #include "planner/io/files/csv_table.h"
 #include "planner/ir/result/figures.h"
 #include "sim/simulator.h"

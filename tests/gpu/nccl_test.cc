@@ -16,7 +16,6 @@
 
 #include <type_traits>
 
-#include "runtime/transport/nccl_library.h"
 #define PFEIFE_HAS_NCCL_H
 #endif
 

@@ -1,11 +1,10 @@
-#include "planner/io/results/chrome_trace_reader.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
 
+#include "planner/io/results/chrome_trace.h"
 #include "planner/ir/basics/error.h"
 #include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"

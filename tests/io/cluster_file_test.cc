@@ -7,9 +7,8 @@
 #include <cmath>
 #include <random>
 
-#include "planner/io/cluster/cluster_links.h"
 #include "planner/io/cluster/cluster_reader.h"
-#include "planner/io/files/yaml_document.h"
+#include "planner/io/files/yaml.h"
 #include "planner/ir/request/calibrated.h"
 #include "tests/support/message_of.h"
 

@@ -1,12 +1,10 @@
-#include "planner/io/model/layer_table.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
-#include <functional>
 
+#include "planner/io/model/imported_layers.h"
 #include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"
 

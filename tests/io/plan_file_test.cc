@@ -1,3 +1,4 @@
+
 #include "planner/io/plan/plan_file.h"
 
 #include <gmock/gmock.h>

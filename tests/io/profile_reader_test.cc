@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "planner/io/results/chrome_trace.h"
-#include "planner/io/traces/busy_times.h"
+#include "planner/io/traces/profiler_events.h"
 #include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"
 

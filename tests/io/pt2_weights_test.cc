@@ -8,7 +8,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "planner/io/files/zip_directory.h"
+#include "planner/io/files/zip_archive.h"
 #include "planner/ir/basics/error.h"
 #include "tests/support/golden_message.h"
 #include "tests/support/zip_by_hand.h"

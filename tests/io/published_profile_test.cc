@@ -1,10 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-
-#include "planner/io/model/pipedream_profile.h"
-#include "planner/io/model/piper_profile.h"
+#include "planner/io/model/imported_layers.h"
 #include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"
 

@@ -8,8 +8,8 @@
 #include "planner/io/experiment/experiment_case.h"
 #include "planner/io/experiment/parallel_config.h"
 #include "planner/io/model/architecture_reader.h"
-#include "planner/io/plan/plan_files.h"
-#include "planner/ir/request/combinations.h"
+#include "planner/io/plan/plan_file.h"
+#include "planner/ir/request/check.h"
 #include "planner/ir/result/not_executed.h"
 
 namespace pfeife {

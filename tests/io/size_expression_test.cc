@@ -1,6 +1,6 @@
-#include "planner/io/model/size_expression.h"
-
 #include <gtest/gtest.h>
+
+#include "planner/io/model/batch_symbol.h"
 
 namespace pfeife {
 namespace {

@@ -1,9 +1,10 @@
+#include "planner/io/files/yaml.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "planner/io/files/yaml_document.h"
 #include "tests/support/golden_message.h"
 #include "tests/support/message_of.h"
 

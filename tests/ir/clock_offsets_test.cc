@@ -1,8 +1,8 @@
-#include "planner/ir/trace/clock_offsets.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
+
+#include "planner/ir/trace/observed_run.h"
 
 namespace pfeife {
 namespace {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <map>
 
 #include "planner/cost/estimate/estimator.h"
 #include "planner/ir/schedule/lower.h"

@@ -10,7 +10,7 @@
 
 #include "experiments/measure/compared.h"
 #include "experiments/pfeife.h"
-#include "planner/io/files/yaml_document.h"
+#include "planner/io/files/yaml.h"
 #include "planner/io/model/profile_file.h"
 #include "planner/io/plan/plan_file.h"
 #include "planner/io/results/measurement_file.h"

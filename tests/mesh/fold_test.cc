@@ -8,7 +8,7 @@
 #include "planner/io/cluster/mesh_file.h"
 #include "planner/io/cluster/network_reader.h"
 #include "planner/io/files/text_file.h"
-#include "planner/io/files/yaml_document.h"
+#include "planner/io/files/yaml.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/ir/request/pipeline.h"
 #include "planner/ir/schedule/lower.h"

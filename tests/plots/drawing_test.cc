@@ -4,10 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "plots/figure/theme.h"
-#include "plots/report/search.h"
+#include "plots/report/parts.h"
 #include "plots/timeline/timeline.h"
 #include "tests/plots/example_report.h"
 #include "tests/plots/example_traces.h"

@@ -1,12 +1,9 @@
 // How full links are: the drawing, the sentences, the part of the report.
-#include "plots/timeline/link_loads.h"
-
 #include <gmock/gmock.h>
 
-#include <cstdlib>
-
-#include "plots/report/link_loads.h"
+#include "plots/report/parts.h"
 #include "plots/screen/links.h"
+#include "plots/timeline/pictures.h"
 #include "tests/plots/xml.h"
 
 namespace pfeife {

@@ -1,13 +1,9 @@
 // What fills the memory of each rank, and the ribbon of layers.
-#include "plots/timeline/memory_bars.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "plots/figure/svg.h"
-#include "plots/timeline/partition.h"
+#include "plots/timeline/pictures.h"
 #include "tests/plots/table_cells.h"
 #include "tests/plots/xml.h"
 

@@ -1,6 +1,4 @@
 // What the page's script reads, against other ways to say the same.
-#include "plots/report/page_data.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <random>
 
 #include "plots/report/packed.h"
+#include "plots/report/parts.h"
 #include "tests/plots/example_report.h"
 #include "tests/plots/example_traces.h"
 #include "tests/support/mixed_engines.h"

@@ -1,13 +1,9 @@
 // All plans of a case on one time axis, and where the time of their ranks goes.
-#include "plots/timeline/plans.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdio>
-
 #include "plots/figure/axis.h"
-#include "plots/timeline/rank_times.h"
+#include "plots/timeline/pictures.h"
 #include "tests/plots/example_traces.h"
 #include "tests/plots/table_cells.h"
 #include "tests/plots/xml.h"

@@ -7,7 +7,6 @@
 
 #include "planner/cost/estimate/estimator.h"
 #include "planner/io/results/chrome_trace.h"
-#include "planner/io/results/chrome_trace_reader.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/schedule/lower.h"
 #include "planner/schedules/families.h"

@@ -3,13 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <regex>
 #include <set>
 
-#include "plots/report/accuracy.h"
-#include "plots/report/scatter.h"
-#include "plots/report/search.h"
+#include "plots/report/parts.h"
 #include "tests/plots/example_report.h"
 #include "tests/plots/table_cells.h"
 #include "tests/plots/xml.h"

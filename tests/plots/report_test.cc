@@ -3,11 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdio>
-
-#include "plots/report/accuracy.h"
-#include "plots/report/search.h"
-#include "plots/report/tables.h"
+#include "plots/report/parts.h"
 #include "tests/plots/example_report.h"
 #include "tests/plots/table_cells.h"
 #include "tests/plots/xml.h"

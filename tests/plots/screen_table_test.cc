@@ -8,8 +8,7 @@
 
 #include "planner/ir/basics/grid.h"
 #include "plots/screen/columns.h"
-#include "plots/screen/details.h"
-#include "plots/screen/rows.h"
+#include "plots/screen/details_and_hints.h"
 #include "plots/screen/table.h"
 #include "tests/support/mixed_engines.h"
 

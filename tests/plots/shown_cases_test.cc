@@ -1,9 +1,9 @@
 // Which cases a long sweep shows on the screen.
-#include "plots/screen/shown_cases.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "plots/screen/table.h"
 
 namespace pfeife {
 namespace {

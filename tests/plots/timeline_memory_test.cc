@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plots/timeline/memory.h"
+#include "plots/timeline/panel_parts.h"
 #include "plots/timeline/timeline.h"
 #include "tests/plots/example_traces.h"
 #include "tests/plots/xml.h"

@@ -1,11 +1,10 @@
 #include <gtest/gtest.h>
 
-#include <array>
 #include <map>
 #include <random>
 #include <sstream>
 
-#include "plots/timeline/shares.h"
+#include "plots/timeline/panel_parts.h"
 #include "tests/plots/xml.h"
 
 namespace pfeife {

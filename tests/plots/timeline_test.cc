@@ -9,9 +9,7 @@
 #include <set>
 
 #include "plots/figure/theme.h"
-#include "plots/timeline/boxes.h"
-#include "plots/timeline/memory.h"
-#include "plots/timeline/rows.h"
+#include "plots/timeline/panel_parts.h"
 #include "tests/plots/example_traces.h"
 #include "tests/plots/xml.h"
 

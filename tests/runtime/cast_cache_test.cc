@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "planner/io/plan/plan_file.h"
-#include "runtime/model/name_hash.h"
 #include "runtime/model/stage_program.h"
+#include "runtime/model/weights.h"
 #include "tests/runtime/pipelines.h"
 #include "tests/runtime/processes.h"
 

@@ -1,6 +1,5 @@
 // Checkpoints: training that continues under another plan has the losses of one that was never
 // interrupted.
-#include "runtime/train/checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

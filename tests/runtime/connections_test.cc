@@ -13,7 +13,6 @@
 #include <thread>
 
 #include "runtime/launch/join.h"
-#include "runtime/launch/reception.h"
 #include "tests/runtime/test_meetings.h"
 #include "tests/support/message_of.h"
 

@@ -1,8 +1,6 @@
 // Forward only: rows of F alone on ranks, and `pfeife-run evaluate` as a user gives it.
 #include <gmock/gmock.h>
 
-#include <numeric>
-
 #include "tests/runtime/npy_file.h"
 #include "tests/runtime/processes.h"
 #include "tests/runtime/same.h"

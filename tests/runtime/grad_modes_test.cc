@@ -2,8 +2,6 @@
 // tests/data/models/grad_modes.py makes archives and expected values.
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "tests/runtime/pipelines.h"
 #include "tests/runtime/stored_values.h"
 

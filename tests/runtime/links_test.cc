@@ -1,5 +1,4 @@
 // What is measured of links, and the cluster file that it becomes.
-#include "runtime/profile/links.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

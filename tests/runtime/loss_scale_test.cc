@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "runtime/execute/check.h"
-#include "runtime/train/checkpoint.h"
 #include "runtime/train/training.h"
 #include "tests/runtime/pipelines.h"
 #include "tests/runtime/split_batch.h"

@@ -1,4 +1,5 @@
 // Shares of a profile put together, and kept in a file between them.
+
 #include "runtime/profile/profile_samples.h"
 
 #include <gmock/gmock.h>
@@ -10,7 +11,6 @@
 #include "planner/io/files/atomic_file.h"
 #include "planner/ir/basics/error.h"
 #include "runtime/profile/part_steps.h"
-#include "runtime/profile/profile_samples_file.h"
 #include "tests/support/message_of.h"
 #include "tests/support/scratch_folder.h"
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "planner/io/files/zip_directory.h"
+#include "planner/io/files/zip_archive.h"
 #include "planner/io/model/pt2_weights.h"
 #include "tests/runtime/pipelines.h"
 #include "tests/support/zip_by_hand.h"

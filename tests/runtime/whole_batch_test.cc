@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "runtime/execute/check.h"
-#include "runtime/train/training_data.h"
+#include "runtime/train/training.h"
 #include "tests/runtime/npy_file.h"
 #include "tests/runtime/pipelines.h"
 #include "tests/runtime/processes.h"

@@ -2,8 +2,6 @@
 // shared_links_test.cc.
 #include <gmock/gmock.h>
 
-#include <algorithm>
-
 #include "planner/ir/basics/error.h"
 #include "tests/sim/sim_test.h"
 

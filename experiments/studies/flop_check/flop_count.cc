@@ -6,7 +6,6 @@
 // storages are on a line of their own, "storages".
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <map>
 

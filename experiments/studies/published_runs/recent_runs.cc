@@ -4,7 +4,7 @@
 
 #include "planner/io/cluster/mesh_file.h"
 #include "planner/io/cluster/network_reader.h"
-#include "planner/io/files/yaml_document.h"
+#include "planner/io/files/yaml.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/ir/basics/error.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "experiments/pfeife.h"
-#include "experiments/studies/shared_head/shapes.h"
+#include "experiments/studies/shared_head/runs.h"
 
 namespace pfeife::shared_head {
 

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "planner/ir/machine/network.h"
 #include "planner/ir/schedule/stage_costs.h"
+#include "planner/mesh/mesh_price.h"
 
 namespace pfeife::shared_head {
 
@@ -44,5 +46,13 @@ struct Replay {
   Nanoseconds step{0};  ///< estimated
 };
 Replay replay(const PublishedStages& run);
+
+/// GPT as the authors' script trains it (pretrain_gpt.sh): Megatron-LM, fp16, fused attention, no
+/// dropout, no recomputation, output layer and embedding untied. `redistributed` runs have the cuts
+/// that this project finds for whole layers.
+MeshRun mesh_run(const PublishedStages& run);
+
+/// Estimated: the step and the memory of every rank. Nothing of the measured times is used.
+MeshPrice from_shapes(const PublishedStages& run, const Network& network);
 
 }  // namespace pfeife::shared_head

@@ -1,7 +1,6 @@
 #include "planner/cost/estimate/estimator.h"
 
 #include <algorithm>
-#include <array>
 
 #include "planner/ir/basics/error.h"
 

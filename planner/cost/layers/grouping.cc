@@ -4,10 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "planner/cost/layers/layer_of_node.h"
-#include "planner/cost/layers/layer_temporary.h"
-#include "planner/cost/layers/local_nodes.h"
-#include "planner/cost/layers/module_borders.h"
+#include "planner/cost/layers/grouping_parts.h"
 #include "planner/cost/operators/liveness.h"
 #include "planner/cost/operators/saved.h"
 #include "planner/cost/operators/table_effects.h"

@@ -7,7 +7,7 @@
 // nor a cut before it; it is there so that layers count as the nodes of the reference system do
 // (Pfeife, ICML 2025, which groups operators by the growth of allocated memory as measured).
 //
-// **Local nodes** (local_nodes.h) are run by every stage that needs them. They never end a layer
+// **Local nodes** (grouping_parts.h) are run by every stage that needs them. They never end a layer
 // and belong to the layer that needs them first, which is charged with their time; a stage that
 // runs them again is not.
 //

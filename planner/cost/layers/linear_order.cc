@@ -1,11 +1,10 @@
 #include "planner/cost/layers/linear_order.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 
-#include "planner/cost/layers/local_nodes.h"
+#include "planner/cost/layers/grouping_parts.h"
 #include "planner/cost/operators/graph_facts.h"
 #include "planner/ir/basics/error.h"
 

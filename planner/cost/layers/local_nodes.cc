@@ -1,5 +1,4 @@
-#include "planner/cost/layers/local_nodes.h"
-
+#include "planner/cost/layers/grouping_parts.h"
 #include "planner/cost/operators/table_effects.h"
 #include "planner/ir/schedule/graph_split.h"
 

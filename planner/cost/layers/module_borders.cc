@@ -1,8 +1,8 @@
-#include "planner/cost/layers/module_borders.h"
-
 #include <algorithm>
 #include <map>
 #include <numeric>
+
+#include "planner/cost/layers/grouping_parts.h"
 
 namespace pfeife {
 namespace {

@@ -1,6 +1,4 @@
-// cluster.yaml as it is written: devices, links and routes, before every pair of devices has its
-// path (cluster_links.h). Read and written by lists of fields; a written file reads as the same
-// value. configs/clusters/README.md explains the keys.
+// The parts of a cluster file; each is in a source of its name.
 #pragma once
 
 #include <filesystem>
@@ -11,10 +9,16 @@
 #include <vector>
 
 #include "planner/io/files/fields.h"
+#include "planner/io/files/yaml.h"
+#include "planner/ir/basics/ids.h"
 #include "planner/ir/machine/cluster.h"
 #include "planner/ir/machine/network.h"
 
 namespace pfeife {
+
+// cluster.yaml as it is written: devices, links and routes, before every pair of devices has its
+// path. Read and written by lists of fields; a written file reads as the same
+// value. configs/clusters/README.md explains the keys.
 
 inline constexpr std::size_t kNoGroup = ~std::size_t{0};
 
@@ -93,5 +97,18 @@ std::string products_text(const std::vector<ProductUse>& uses);
 LinkEntry read_link(const YamlNode& node, const ClusterFile& file);
 /// A way in and out of each of so many devices, to all others.
 LinkEntry device_link(const std::string& name, BytesPerSecond rate, std::size_t devices);
+
+// The links and routes of cluster.yaml, expanded to directed links and one path for every ordered
+// pair of devices.
+
+/// The cluster of a file, `root` for messages; without `file` and `digest`. A path is the first
+/// route that connects the two devices; its bandwidth is the narrowest of its links at each size.
+/// Errors: ConfigError with the place for two devices without a path.
+Cluster resolved(const ClusterFile& file, const YamlNode& root);
+
+// The device of each rank, as plans and experiments write it: [0, 1, 3].
+
+/// Errors: ConfigError if a device is there twice: it has the memory and the time of one rank.
+std::vector<DeviceId> device_list(const YamlNode& node);
 
 }  // namespace pfeife

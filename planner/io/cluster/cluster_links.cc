@@ -1,7 +1,7 @@
-#include "planner/io/cluster/cluster_links.h"
-
 #include <algorithm>
 #include <map>
+
+#include "planner/io/cluster/cluster_file.h"
 
 namespace pfeife {
 namespace {

@@ -1,6 +1,6 @@
 #include "planner/io/cluster/cluster_reader.h"
 
-#include "planner/io/cluster/cluster_links.h"
+#include "planner/io/cluster/cluster_file.h"
 #include "planner/io/files/digest.h"
 
 namespace pfeife {

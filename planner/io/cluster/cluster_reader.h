@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/io/files/yaml_document.h"
+#include "planner/io/files/yaml.h"
 #include "planner/ir/machine/cluster.h"
 
 namespace pfeife {

@@ -1,6 +1,6 @@
-#include "planner/io/cluster/device_list.h"
-
 #include <algorithm>
+
+#include "planner/io/cluster/cluster_file.h"
 
 namespace pfeife {
 

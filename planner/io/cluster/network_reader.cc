@@ -1,10 +1,9 @@
 #include "planner/io/cluster/network_reader.h"
 
 #include <algorithm>
-#include <functional>
 
-#include "planner/io/cluster/cluster_links.h"
-#include "planner/io/files/yaml_document.h"
+#include "planner/io/cluster/cluster_file.h"
+#include "planner/io/files/yaml.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/machine/mesh_run.h"
 

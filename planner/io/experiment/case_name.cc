@@ -1,5 +1,4 @@
 // The name of a case, which is also its folder's.
-#include <algorithm>
 #include <filesystem>
 
 #include "planner/io/experiment/experiment_case.h"

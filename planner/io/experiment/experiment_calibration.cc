@@ -1,5 +1,4 @@
 // `calibration` and `plan_with`: what makes published figures those of a system that was measured.
-#include <algorithm>
 
 #include "planner/io/experiment/experiment_case.h"
 #include "planner/io/model/training_yaml.h"

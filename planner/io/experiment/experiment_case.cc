@@ -3,7 +3,7 @@
 #include "planner/io/files/quantity.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/io/model/operator_costs.h"
-#include "planner/io/plan/plan_files.h"
+#include "planner/io/plan/plan_file.h"
 
 namespace pfeife {
 namespace {

@@ -9,8 +9,7 @@
 
 #include "planner/io/experiment/experiment_config.h"
 #include "planner/io/files/fields.h"
-#include "planner/io/files/yaml_document.h"
-#include "planner/io/files/yaml_node.h"
+#include "planner/io/files/yaml.h"
 
 namespace pfeife {
 

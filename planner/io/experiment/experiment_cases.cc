@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "planner/io/experiment/experiment_case.h"
-#include "planner/io/files/yaml_document.h"
+#include "planner/io/files/yaml.h"
 
 namespace pfeife {
 namespace {

@@ -5,7 +5,7 @@
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/open_file.h"
 #include "planner/io/files/shipped_files.h"
-#include "planner/io/plan/plan_files.h"
+#include "planner/io/plan/plan_file.h"
 
 namespace pfeife {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "planner/io/cluster/device_list.h"
+#include "planner/io/cluster/cluster_file.h"
 #include "planner/io/experiment/allocator_conf.h"
 #include "planner/io/experiment/experiment_case.h"
 #include "planner/ir/request/framework.h"

@@ -6,7 +6,7 @@
 #include "planner/io/cluster/network_reader.h"
 #include "planner/io/experiment/experiment_case.h"
 #include "planner/io/files/text_file.h"
-#include "planner/io/files/yaml_document.h"
+#include "planner/io/files/yaml.h"
 #include "planner/io/model/architecture_reader.h"
 #include "planner/io/model/measured_layers_file.h"
 #include "planner/io/model/training_yaml.h"

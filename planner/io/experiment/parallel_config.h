@@ -12,7 +12,7 @@
 
 #include "planner/io/experiment/experiment_config.h"
 #include "planner/io/files/fields.h"
-#include "planner/io/files/yaml_value.h"
+#include "planner/io/files/yaml.h"
 #include "planner/ir/machine/mesh_run.h"
 #include "planner/ir/machine/network.h"
 

@@ -6,14 +6,11 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <random>
 #include <sstream>
 #include <utility>
-#include <vector>
 
 #include "planner/io/files/open_file.h"
-#include "planner/io/files/write_failure.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {

@@ -1,4 +1,4 @@
-// Files that appear whole or not at all.
+// Files that appear whole or not at all, and what a failed write says.
 #pragma once
 
 #include <filesystem>
@@ -6,9 +6,22 @@
 #include <string>
 #include <string_view>
 
+#include "planner/ir/basics/error.h"
 #include "planner/ir/basics/units.h"
 
 namespace pfeife {
+
+// Why the system refuses a write, and what a user can do about it.
+
+/// "No space left on device; free some space, or choose another folder with --out" of ENOSPC.
+/// `option`: of the command line, for the folder that is written to.
+std::string cause_and_remedy(int code, std::string_view option = "--out");
+
+/// "cannot write PATH: " and that.
+RuntimeFault write_failure(const std::filesystem::path& path, int code,
+                           std::string_view option = "--out");
+
+// Files that appear whole or not at all.
 
 /// Makes the folder and those on the way. Errors: RuntimeFault with the system's reason and a
 /// remedy, which names the `option` of the command line that chose the folder.

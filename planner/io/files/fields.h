@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/io/files/yaml_node.h"
+#include "planner/io/files/yaml.h"
 
 namespace pfeife {
 

@@ -1,11 +1,14 @@
 #include "planner/io/files/part_locks.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+
+#include "planner/ir/basics/error.h"
 
 namespace pfeife {
 namespace {
@@ -27,6 +30,20 @@ bool lock(int file, std::int64_t begin, std::int64_t length, bool wait) {
 }
 
 }  // namespace
+
+FolderLock::FolderLock(const std::filesystem::path& folder, bool exclusive,
+                       const std::string& taken)
+    : descriptor_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (descriptor_ < 0) return;
+  if (flock(descriptor_, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+    return;
+  close(descriptor_);
+  throw ConfigError({folder.string(), 0, 0}, taken);
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
 
 PartLocks::PartLocks(const std::filesystem::path& folder, std::vector<std::int64_t> parts,
                      const std::function<void()>& waits)

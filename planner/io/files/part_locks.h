@@ -1,12 +1,28 @@
-// One writer at a time of each part of what a folder holds, where several processes share it.
+// One writer at a time in a folder, or of each part of what it holds, where several processes share
+// it.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace pfeife {
+
+/// Holds a lock on the folder while it lives. Where the file system knows no locks, it holds
+/// nothing.
+class FolderLock {
+ public:
+  /// Errors: ConfigError with the message `taken` if another process has it.
+  FolderLock(const std::filesystem::path& folder, bool exclusive, const std::string& taken);
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock();
+
+ private:
+  int descriptor_ = -1;
+};
 
 /// Holds a lock on each of some parts of a folder while it lives, kept in a file of the folder that
 /// the last process removes. Where the file system knows no locks, or the folder cannot be written

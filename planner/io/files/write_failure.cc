@@ -1,7 +1,7 @@
-#include "planner/io/files/write_failure.h"
-
 #include <cerrno>
 #include <cstring>
+
+#include "planner/io/files/atomic_file.h"
 
 namespace pfeife {
 namespace {

@@ -1,5 +1,3 @@
-#include "planner/io/files/yaml_document.h"
-
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
@@ -11,7 +9,7 @@
 #include <sstream>
 
 #include "planner/io/files/atomic_file.h"
-#include "planner/io/files/yaml_path.h"
+#include "planner/io/files/yaml.h"
 #include "planner/ir/basics/utf8.h"
 
 namespace pfeife {

@@ -1,8 +1,7 @@
-#include "planner/io/files/yaml_node.h"
-
 #include <algorithm>
 
 #include "planner/io/files/quantity.h"
+#include "planner/io/files/yaml.h"
 
 namespace pfeife {
 namespace {

@@ -1,10 +1,9 @@
-#include "planner/io/files/yaml_path.h"
-
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "planner/io/files/quantity.h"
+#include "planner/io/files/yaml.h"
 
 namespace pfeife {
 namespace {

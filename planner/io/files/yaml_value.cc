@@ -1,9 +1,8 @@
-#include "planner/io/files/yaml_value.h"
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
 
+#include "planner/io/files/yaml.h"
 #include "planner/ir/basics/decimals.h"
 
 namespace pfeife {

@@ -1,3 +1,4 @@
+
 #include "planner/io/files/zip_archive.h"
 
 #include <zip.h>

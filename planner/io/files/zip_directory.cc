@@ -1,8 +1,7 @@
-#include "planner/io/files/zip_directory.h"
-
 #include <algorithm>
 
 #include "planner/io/files/open_file.h"
+#include "planner/io/files/zip_archive.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {

@@ -1,7 +1,7 @@
+
 #include "planner/io/model/architecture_reader.h"
 
-#include "planner/io/files/yaml_document.h"
-#include "planner/io/model/hugging_face.h"
+#include "planner/io/files/yaml.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {

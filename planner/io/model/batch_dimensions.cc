@@ -1,5 +1,3 @@
-#include "planner/io/model/batch_dimensions.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -7,6 +5,7 @@
 
 #include "planner/io/files/json_fields.h"
 #include "planner/io/model/batch_symbol.h"
+#include "planner/io/model/pt2_parts.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {

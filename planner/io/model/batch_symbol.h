@@ -5,8 +5,18 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace pfeife {
+
+/// Name of the only symbol in `text` ("" if there is none); nothing if `text` is no expression of
+/// Integer, Symbol (positive, integer), Add, Mul, Min and Max, nested at most 16 deep, or if it has
+/// two symbols.
+std::optional<std::string> symbol_of(std::string_view text);
+
+/// Value with `symbol` for its symbol; nothing if it does not fit into 64 bits. `text` must be one
+/// that symbol_of accepts.
+std::optional<std::int64_t> evaluate_size(std::string_view text, std::int64_t symbol);
 
 /// Replaces the batch symbol by a number. Sizes are sympy expressions as `srepr` prints them, such
 /// as "Mul(Integer(4), Symbol('s34', positive=True, integer=True))"; understood are sums, products,

@@ -1,8 +1,7 @@
-#include "planner/io/model/hugging_face.h"
-
 #include <algorithm>
 #include <map>
 
+#include "planner/io/model/architecture_reader.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {

@@ -1,10 +1,9 @@
-#include "planner/io/model/layer_table.h"
-
 #include <algorithm>
 #include <map>
 
 #include "planner/io/files/csv_table.h"
 #include "planner/io/files/digest.h"
+#include "planner/io/model/imported_layers.h"
 
 namespace pfeife {
 namespace {

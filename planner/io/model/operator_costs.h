@@ -4,8 +4,7 @@
 
 #include <vector>
 
-#include "planner/io/files/yaml_node.h"
-#include "planner/io/files/yaml_value.h"
+#include "planner/io/files/yaml.h"
 #include "planner/ir/model/operator_cost.h"
 
 namespace pfeife {

@@ -1,5 +1,3 @@
-#include "planner/io/model/pipedream_profile.h"
-
 #include <charconv>
 #include <map>
 #include <optional>
@@ -7,7 +5,7 @@
 
 #include "planner/io/files/digest.h"
 #include "planner/io/files/quantity.h"
-#include "planner/io/model/profile_graph.h"
+#include "planner/io/model/imported_layers.h"
 
 namespace pfeife {
 namespace {

@@ -1,12 +1,10 @@
-#include "planner/io/model/piper_profile.h"
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "planner/io/files/digest.h"
 #include "planner/io/files/json_fields.h"
-#include "planner/io/model/profile_graph.h"
+#include "planner/io/model/imported_layers.h"
 
 namespace pfeife {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "planner/io/files/yaml_document.h"
+#include "planner/io/files/yaml.h"
 #include "planner/io/model/training_yaml.h"
 
 namespace pfeife {

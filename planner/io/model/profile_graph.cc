@@ -1,11 +1,11 @@
-#include "planner/io/model/profile_graph.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <queue>
 #include <tuple>
+
+#include "planner/io/model/imported_layers.h"
 
 namespace pfeife {
 namespace {

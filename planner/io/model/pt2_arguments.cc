@@ -1,11 +1,9 @@
-#include "planner/io/model/pt2_arguments.h"
-
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "planner/io/files/json_fields.h"
-#include "planner/io/model/pt2_tensors.h"
+#include "planner/io/model/pt2_parts.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {

@@ -1,14 +1,10 @@
-#include "planner/io/model/pt2_graph.h"
-
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "planner/io/files/json_fields.h"
-#include "planner/io/model/batch_dimensions.h"
-#include "planner/io/model/pt2_arguments.h"
-#include "planner/io/model/pt2_tensors.h"
+#include "planner/io/model/pt2_parts.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/model/gradient_flow.h"
 

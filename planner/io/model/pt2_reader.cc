@@ -5,7 +5,7 @@
 #include "planner/io/files/digest.h"
 #include "planner/io/files/json_fields.h"
 #include "planner/io/files/zip_archive.h"
-#include "planner/io/model/pt2_graph.h"
+#include "planner/io/model/pt2_parts.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {

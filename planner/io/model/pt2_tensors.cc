@@ -1,8 +1,7 @@
-#include "planner/io/model/pt2_tensors.h"
-
 #include <nlohmann/json.hpp>
 
 #include "planner/io/files/json_fields.h"
+#include "planner/io/model/pt2_parts.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {

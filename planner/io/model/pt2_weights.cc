@@ -1,12 +1,10 @@
 #include "planner/io/model/pt2_weights.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "planner/io/files/json_fields.h"
 #include "planner/io/files/zip_archive.h"
-#include "planner/io/files/zip_directory.h"
-#include "planner/io/model/pt2_tensors.h"
+#include "planner/io/model/pt2_parts.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {

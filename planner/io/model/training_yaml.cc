@@ -1,6 +1,6 @@
 #include "planner/io/model/training_yaml.h"
 
-#include "planner/io/files/yaml_document.h"
+#include "planner/io/files/yaml.h"
 #include "planner/ir/basics/decimals.h"
 
 namespace pfeife {

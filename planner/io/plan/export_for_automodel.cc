@@ -1,6 +1,5 @@
 // NeMo AutoModel's YAML (0.7 and its main branch of August 2026): the section `distributed` of a
 // recipe, and its batch. Stages are lists of the names that Hugging Face's model has.
-#include "planner/io/plan/exported_stages.h"
 #include "planner/io/plan/plan_writers.h"
 
 namespace pfeife {

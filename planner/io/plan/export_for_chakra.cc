@@ -4,7 +4,6 @@
 #include <map>
 #include <tuple>
 
-#include "planner/io/plan/exported_stages.h"
 #include "planner/io/plan/plan_writers.h"
 
 namespace pfeife {

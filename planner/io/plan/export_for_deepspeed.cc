@@ -1,7 +1,6 @@
 // DeepSpeed (0.19): a Python module that makes a PipelineModule. Its boundaries are a result there
 // and no argument, so the first layer of each stage is marked in the name of its class, and
 // `type:stagestart` cuts before each mark.
-#include "planner/io/plan/exported_stages.h"
 #include "planner/io/plan/plan_writers.h"
 
 namespace pfeife {

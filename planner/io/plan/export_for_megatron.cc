@@ -1,9 +1,7 @@
 // Megatron-LM's flags (Megatron Core 0.16 to 0.20): the layout of
 // --pipeline-model-parallel-layout in its plain form, in which `E` is the embedding, `t` a block,
 // `L` the head, and `|` ends a stage; stage s is on rank s mod pp.
-#include <algorithm>
 
-#include "planner/io/plan/exported_stages.h"
 #include "planner/io/plan/plan_writers.h"
 
 namespace pfeife {

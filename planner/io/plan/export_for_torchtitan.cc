@@ -2,7 +2,6 @@
 // function returns the config of a run. The rows come as CSV unless the schedule is one whose name
 // says all. Stages are lists of module names; a name that no model has would be ignored there, so
 // every block is named once.
-#include "planner/io/plan/exported_stages.h"
 #include "planner/io/plan/plan_writers.h"
 
 namespace pfeife {

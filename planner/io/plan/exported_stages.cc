@@ -1,7 +1,6 @@
-#include "planner/io/plan/exported_stages.h"
-
 #include <algorithm>
 
+#include "planner/io/plan/plan_writers.h"
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/basics/error.h"
 #include "planner/ir/basics/grid.h"

@@ -1,8 +1,8 @@
-#include "planner/io/plan/plan_bound.h"
-
 #include <algorithm>
 #include <charconv>
 #include <sstream>
+
+#include "planner/io/plan/plan_file.h"
 
 namespace pfeife {
 namespace {

@@ -1,17 +1,15 @@
+
 #include "planner/io/plan/plan_file.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <sstream>
 
-#include "planner/io/cluster/device_list.h"
+#include "planner/io/cluster/cluster_file.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/digest.h"
 #include "planner/io/files/open_file.h"
-#include "planner/io/files/yaml_document.h"
+#include "planner/io/files/yaml.h"
 #include "planner/io/model/training_yaml.h"
-#include "planner/io/plan/plan_bound.h"
-#include "planner/io/plan/plan_files.h"
 #include "planner/io/plan/schedule_csv.h"
 #include "planner/ir/basics/decimals.h"
 

@@ -1,12 +1,33 @@
-// plan.yaml: a plan as a file, with its schedule in schedule.csv beside it.
+// plan.yaml and the files that it names.
 #pragma once
 
 #include <filesystem>
 #include <string>
 
+#include "planner/io/files/fields.h"
 #include "planner/ir/result/plan.h"
 
 namespace pfeife {
+
+// The files that a plan's costs are made of, as plan.yaml has them.
+
+/// What `format` of a model may be.
+const Words<ModelFormat>& model_formats();
+
+/// The key `parallel` of a config and of plan.yaml's files.
+const FieldList<Replicas>& replica_fields();
+Kind<Replicas> replicas_map();
+
+/// `files` of plan.yaml.
+Kind<PlanFiles> files_map();
+
+// The bound of a plan, as plan.yaml has it.
+
+/// `bound` of plan.yaml. `spec` = the plan's: its ranks and microbatches are those of all schedules
+/// that the bound covers.
+Kind<Bound> bound_map(const ScheduleSpec& spec);
+
+// plan.yaml: a plan as a file, with its schedule in schedule.csv beside it.
 
 /// The text of plan.yaml; `schedule_digest` = SHA-256 of schedule.csv's bytes.
 /// Equal plans give equal bytes.

@@ -1,6 +1,5 @@
-#include "planner/io/plan/plan_files.h"
-
 #include "planner/io/model/operator_costs.h"
+#include "planner/io/plan/plan_file.h"
 
 namespace pfeife {
 

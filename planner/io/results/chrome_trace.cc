@@ -1,3 +1,4 @@
+
 #include "planner/io/results/chrome_trace.h"
 
 #include <algorithm>

@@ -1,5 +1,3 @@
-#include "planner/io/results/chrome_trace_reader.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,6 +5,7 @@
 
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/json_fields.h"
+#include "planner/io/results/chrome_trace.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {

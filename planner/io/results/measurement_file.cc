@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <numeric>
 
 #include "planner/io/files/csv_table.h"
 #include "planner/ir/basics/decimals.h"

@@ -1,6 +1,6 @@
-#include "planner/io/traces/busy_times.h"
-
 #include <algorithm>
+
+#include "planner/io/traces/profiler_events.h"
 
 namespace pfeife {
 

@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 
-#include "planner/io/traces/busy_times.h"
 #include "planner/io/traces/profiler_events.h"
 #include "planner/ir/basics/error.h"
 

@@ -15,7 +15,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "planner/ir/trace/observed_rank.h"
+#include "planner/ir/trace/observed_run.h"
 
 namespace pfeife {
 

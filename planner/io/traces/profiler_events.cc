@@ -1,3 +1,4 @@
+
 #include "planner/io/traces/profiler_events.h"
 
 #include <zlib.h>

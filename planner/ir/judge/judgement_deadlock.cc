@@ -4,7 +4,7 @@
 #include <deque>
 #include <map>
 
-#include "planner/ir/judge/judgement_execution.h"
+#include "planner/ir/judge/judgement.h"
 
 namespace pfeife::judgement {
 namespace {

@@ -1,7 +1,7 @@
-#include "planner/ir/judge/judgement_execution.h"
-
 #include <algorithm>
 #include <numeric>
+
+#include "planner/ir/judge/judgement.h"
 
 namespace pfeife::judgement {
 namespace {

@@ -1,6 +1,5 @@
 // What a stage does besides computing microbatches: parameters are there when needed, gradients are
 // reduced when complete, the optimizer comes after that.
-#include <algorithm>
 #include <map>
 #include <set>
 

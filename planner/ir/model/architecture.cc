@@ -1,7 +1,5 @@
 #include "planner/ir/model/architecture.h"
 
-#include <algorithm>
-
 namespace pfeife {
 namespace {
 

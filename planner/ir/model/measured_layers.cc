@@ -1,6 +1,5 @@
 #include "planner/ir/model/measured_layers.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <set>

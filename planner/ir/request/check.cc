@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "planner/ir/request/combinations.h"
 #include "planner/ir/request/framework.h"
 
 namespace pfeife {

@@ -1,6 +1,6 @@
-#include "planner/ir/request/combinations.h"
-
 #include <algorithm>
+
+#include "planner/ir/request/check.h"
 
 namespace pfeife {
 namespace {

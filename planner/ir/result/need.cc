@@ -1,7 +1,6 @@
 #include "planner/ir/result/need.h"
 
 #include <algorithm>
-#include <functional>
 
 namespace pfeife {
 

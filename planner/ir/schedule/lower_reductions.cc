@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 
 #include "planner/ir/schedule/lowering.h"
 

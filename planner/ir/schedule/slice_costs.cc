@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "planner/ir/basics/error.h"
-#include "planner/ir/schedule/scaled_stage.h"
+#include "planner/ir/schedule/microbatch_costs.h"
 
 namespace pfeife {
 namespace {

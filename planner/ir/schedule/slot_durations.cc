@@ -1,6 +1,5 @@
 // Times and bytes of a DependencyGraph's slots under the costs of a partition.
 #include <algorithm>
-#include <cmath>
 
 #include "planner/ir/basics/error.h"
 #include "planner/ir/schedule/action_time.h"

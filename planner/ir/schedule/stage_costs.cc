@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <tuple>
 
 #include "planner/ir/schedule/action_time.h"
 

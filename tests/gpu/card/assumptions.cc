@@ -4,12 +4,11 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <set>
-#include <thread>
 
 #include "runtime/device/rank_memory.h"
 #include "runtime/launch/rank_threads.h"
 #include "runtime/transport/device_clock.h"
-#include "runtime/transport/stream_handover.h"
+#include "runtime/transport/in_process_transport.h"
 #include "tests/gpu/card/probe.h"
 
 namespace pfeife::card {

@@ -3,7 +3,6 @@
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <algorithm>
-#include <mutex>
 
 #include "planner/cost/allocator/played_ranks.h"
 #include "planner/cost/estimate/estimator.h"

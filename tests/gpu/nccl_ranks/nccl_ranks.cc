@@ -24,7 +24,7 @@
 #include "planner/ir/schedule/lower.h"
 #include "runtime/device/tensor_bytes.h"
 #include "runtime/execute/check.h"
-#include "runtime/execute/empty_stage.h"
+#include "runtime/execute/executor_overhead.h"
 #include "runtime/launch/start_ranks.h"
 #include "tests/gpu/fake_card.h"
 #include "tests/runtime/pipelines.h"
