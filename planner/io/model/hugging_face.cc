@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <sstream>
 
 #include "planner/io/model/architecture_reader.h"
 #include "planner/ir/basics/error.h"
@@ -9,157 +10,64 @@ namespace {
 
 constexpr std::int64_t kMostFigure = std::int64_t{1} << 30;
 
-/// Figures of absent fields, by model_type. Source: the configuration classes of transformers
-/// 5.24.0.
-const std::map<std::string, std::map<std::string, std::int64_t>> kDefaults = {
+/// Figures of absent fields, by model_type: names, each before its number. Source: the
+/// configuration classes of transformers 5.24.0. kimi_k2 is as deepseek_v3 and says all; llama4 has
+/// a text_config.
+const std::map<std::string, std::string> kDefaults = {
     {"deepseek_v3",
-     {{"vocab_size", 129280},
-      {"hidden_size", 7168},
-      {"intermediate_size", 18432},
-      {"moe_intermediate_size", 2048},
-      {"num_hidden_layers", 61},
-      {"num_attention_heads", 128},
-      {"n_routed_experts", 256},
-      {"n_shared_experts", 1},
-      {"num_experts_per_tok", 8},
-      {"first_k_dense_replace", 3},
-      {"q_lora_rank", 1536},
-      {"kv_lora_rank", 512},
-      {"qk_rope_head_dim", 64},
-      {"qk_nope_head_dim", 128},
-      {"v_head_dim", 128}}},
+     "vocab_size 129280 hidden_size 7168 intermediate_size 18432 moe_intermediate_size 2048 "
+     "num_hidden_layers 61 num_attention_heads 128 n_routed_experts 256 n_shared_experts 1 "
+     "num_experts_per_tok 8 first_k_dense_replace 3 q_lora_rank 1536 kv_lora_rank 512 "
+     "qk_rope_head_dim 64 qk_nope_head_dim 128 v_head_dim 128"},
     {"glm4_moe",
-     {{"vocab_size", 151552},
-      {"hidden_size", 4096},
-      {"intermediate_size", 10944},
-      {"moe_intermediate_size", 1408},
-      {"num_hidden_layers", 46},
-      {"num_attention_heads", 96},
-      {"num_key_value_heads", 8},
-      {"n_routed_experts", 128},
-      {"n_shared_experts", 1},
-      {"num_experts_per_tok", 8},
-      {"first_k_dense_replace", 1}}},
+     "vocab_size 151552 hidden_size 4096 intermediate_size 10944 moe_intermediate_size 1408 "
+     "num_hidden_layers 46 num_attention_heads 96 num_key_value_heads 8 n_routed_experts 128 "
+     "n_shared_experts 1 num_experts_per_tok 8 first_k_dense_replace 1"},
     {"gpt2",
-     {{"vocab_size", 50257},
-      {"n_embd", 768},
-      {"n_layer", 12},
-      {"n_head", 12},
-      {"n_positions", 1024},
-      {"tie_word_embeddings", 1}}},
+     "vocab_size 50257 n_embd 768 n_layer 12 n_head 12 n_positions 1024 tie_word_embeddings 1"},
     {"gpt_oss",
-     {{"vocab_size", 201088},
-      {"hidden_size", 2880},
-      {"intermediate_size", 2880},
-      {"num_hidden_layers", 36},
-      {"num_attention_heads", 64},
-      {"num_key_value_heads", 8},
-      {"head_dim", 64},
-      {"num_local_experts", 128},
-      {"num_experts_per_tok", 4},
-      {"sliding_window", 128},
-      {"attention_bias", 1}}},
-    {"kimi_k2", {}},  // as deepseek_v3, and says all
+     "vocab_size 201088 hidden_size 2880 intermediate_size 2880 num_hidden_layers 36 "
+     "num_attention_heads 64 num_key_value_heads 8 head_dim 64 num_local_experts 128 "
+     "num_experts_per_tok 4 sliding_window 128 attention_bias 1"},
+    {"kimi_k2", ""},
     {"llama",
-     {{"vocab_size", 32000},
-      {"hidden_size", 4096},
-      {"intermediate_size", 11008},
-      {"num_hidden_layers", 32},
-      {"num_attention_heads", 32}}},
-    {"llama4", {}},  // has a text_config
+     "vocab_size 32000 hidden_size 4096 intermediate_size 11008 num_hidden_layers 32 "
+     "num_attention_heads 32"},
+    {"llama4", ""},
     {"llama4_text",
-     {{"vocab_size", 202048},
-      {"hidden_size", 5120},
-      {"intermediate_size", 8192},
-      {"intermediate_size_mlp", 16384},
-      {"num_hidden_layers", 48},
-      {"num_attention_heads", 40},
-      {"num_key_value_heads", 8},
-      {"head_dim", 128},
-      {"num_local_experts", 16},
-      {"num_experts_per_tok", 1},
-      {"interleave_moe_layer_step", 1},
-      {"no_rope_layer_interval", 4},
-      {"attention_chunk_size", 8192},
-      {"use_qk_norm", 1}}},
+     "vocab_size 202048 hidden_size 5120 intermediate_size 8192 intermediate_size_mlp 16384 "
+     "num_hidden_layers 48 num_attention_heads 40 num_key_value_heads 8 head_dim 128 "
+     "num_local_experts 16 num_experts_per_tok 1 interleave_moe_layer_step 1 "
+     "no_rope_layer_interval 4 attention_chunk_size 8192 use_qk_norm 1"},
     {"minimax_m2",
-     {{"vocab_size", 200064},
-      {"hidden_size", 3072},
-      {"intermediate_size", 1536},
-      {"num_hidden_layers", 62},
-      {"num_attention_heads", 48},
-      {"num_key_value_heads", 8},
-      {"head_dim", 128},
-      {"num_local_experts", 256},
-      {"num_experts_per_tok", 8}}},
+     "vocab_size 200064 hidden_size 3072 intermediate_size 1536 num_hidden_layers 62 "
+     "num_attention_heads 48 num_key_value_heads 8 head_dim 128 num_local_experts 256 "
+     "num_experts_per_tok 8"},
     {"mistral",
-     {{"vocab_size", 32000},
-      {"hidden_size", 4096},
-      {"intermediate_size", 14336},
-      {"num_hidden_layers", 32},
-      {"num_attention_heads", 32},
-      {"num_key_value_heads", 8},
-      {"sliding_window", 4096}}},
+     "vocab_size 32000 hidden_size 4096 intermediate_size 14336 num_hidden_layers 32 "
+     "num_attention_heads 32 num_key_value_heads 8 sliding_window 4096"},
     {"mixtral",
-     {{"vocab_size", 32000},
-      {"hidden_size", 4096},
-      {"intermediate_size", 14336},
-      {"num_hidden_layers", 32},
-      {"num_attention_heads", 32},
-      {"num_key_value_heads", 8},
-      {"num_local_experts", 8},
-      {"num_experts_per_tok", 2}}},
+     "vocab_size 32000 hidden_size 4096 intermediate_size 14336 num_hidden_layers 32 "
+     "num_attention_heads 32 num_key_value_heads 8 num_local_experts 8 num_experts_per_tok 2"},
     {"nemotron_h",
-     {{"vocab_size", 131072},
-      {"hidden_size", 4096},
-      {"intermediate_size", 21504},
-      {"num_attention_heads", 32},
-      {"num_key_value_heads", 8},
-      {"head_dim", 128},
-      {"ssm_state_size", 128},
-      {"mamba_num_heads", 128},
-      {"mamba_head_dim", 64},
-      {"n_groups", 8},
-      {"conv_kernel", 4},
-      {"chunk_size", 128},
-      {"use_conv_bias", 1},
-      {"n_routed_experts", 8},
-      {"n_shared_experts", 1},
-      {"moe_intermediate_size", 7688},
-      {"moe_shared_expert_intermediate_size", 7688},
-      {"num_experts_per_tok", 2}}},
+     "vocab_size 131072 hidden_size 4096 intermediate_size 21504 num_attention_heads 32 "
+     "num_key_value_heads 8 head_dim 128 ssm_state_size 128 mamba_num_heads 128 "
+     "mamba_head_dim 64 n_groups 8 conv_kernel 4 chunk_size 128 use_conv_bias 1 "
+     "n_routed_experts 8 n_shared_experts 1 moe_intermediate_size 7688 "
+     "moe_shared_expert_intermediate_size 7688 num_experts_per_tok 2"},
     {"phi3",
-     {{"vocab_size", 32064},
-      {"hidden_size", 3072},
-      {"intermediate_size", 8192},
-      {"num_hidden_layers", 32},
-      {"num_attention_heads", 32}}},
+     "vocab_size 32064 hidden_size 3072 intermediate_size 8192 num_hidden_layers 32 "
+     "num_attention_heads 32"},
     {"qwen2",
-     {{"vocab_size", 151936},
-      {"hidden_size", 4096},
-      {"intermediate_size", 22016},
-      {"num_hidden_layers", 32},
-      {"num_attention_heads", 32},
-      {"num_key_value_heads", 32}}},
+     "vocab_size 151936 hidden_size 4096 intermediate_size 22016 num_hidden_layers 32 "
+     "num_attention_heads 32 num_key_value_heads 32"},
     {"qwen3",
-     {{"vocab_size", 151936},
-      {"hidden_size", 4096},
-      {"intermediate_size", 22016},
-      {"num_hidden_layers", 32},
-      {"num_attention_heads", 32},
-      {"num_key_value_heads", 32},
-      {"head_dim", 128}}},
+     "vocab_size 151936 hidden_size 4096 intermediate_size 22016 num_hidden_layers 32 "
+     "num_attention_heads 32 num_key_value_heads 32 head_dim 128"},
     {"qwen3_moe",
-     {{"vocab_size", 151936},
-      {"hidden_size", 2048},
-      {"intermediate_size", 6144},
-      {"moe_intermediate_size", 768},
-      {"num_hidden_layers", 24},
-      {"num_attention_heads", 32},
-      {"num_key_value_heads", 4},
-      {"num_experts", 128},
-      {"num_experts_per_tok", 8},
-      {"decoder_sparse_step", 1}}},
+     "vocab_size 151936 hidden_size 2048 intermediate_size 6144 moe_intermediate_size 768 "
+     "num_hidden_layers 24 num_attention_heads 32 num_key_value_heads 4 num_experts 128 "
+     "num_experts_per_tok 8 decoder_sparse_step 1"},
 };
 
 /// A config with the defaults of its kind.
@@ -169,6 +77,8 @@ class Config {
     std::vector<std::pair<std::string, std::string>> kinds;
     for (const auto& [kind, defaults] : kDefaults) kinds.emplace_back(kind, kind);
     kind_ = root.at("model_type").as_one_of<std::string>(kinds);
+    std::istringstream words(kDefaults.at(kind_));
+    for (std::string key; words >> key;) words >> defaults_[key];
   }
   const YamlNode& root() const { return root_; }
   const std::string& kind() const { return kind_; }
@@ -179,10 +89,8 @@ class Config {
       if (node->is_null()) return std::nullopt;
       return node->as_int(least, kMostFigure);
     }
-    const auto& defaults = kDefaults.at(kind_);
-    const auto known = defaults.find(key);
-    if (known == defaults.end()) return std::nullopt;
-    return known->second;
+    const auto known = defaults_.find(key);
+    return known == defaults_.end() ? std::nullopt : std::optional(known->second);
   }
   std::int64_t at(const std::string& key, std::int64_t least = 1) const {
     if (const auto found = figure(key, least)) return *found;
@@ -191,8 +99,7 @@ class Config {
   bool is_true(const std::string& key) const {
     const auto node = root_.find(key);
     if (node && !node->is_null()) return node->as_bool();
-    const auto& defaults = kDefaults.at(kind_);
-    return defaults.contains(key) && defaults.at(key) != 0;
+    return defaults_.contains(key) && defaults_.at(key) != 0;
   }
 
   void refuse(const std::string& key, const std::string& message) const {
@@ -208,6 +115,7 @@ class Config {
  private:
   const YamlNode& root_;
   std::string kind_;
+  std::map<std::string, std::int64_t> defaults_;
 };
 
 Architecture gpt2(const Config& config) {

@@ -13,66 +13,19 @@ constexpr std::array<std::string_view, 12> kPassNoGradient = {
     "aten::full_like", "aten::empty_like", "aten::rand_like",  "aten::randn_like",
     "aten::new_zeros", "aten::new_ones",   "aten::new_full",   "aten::new_empty"};
 
-// Operators whose output may share the storage of their first argument, by LibTorch's schemas.
-constexpr std::array<std::string_view, 55> kMayBeViews = {"aten::_conj",
-                                                          "aten::_neg_view",
-                                                          "aten::_reshape_alias",
-                                                          "aten::adjoint",
-                                                          "aten::alias",
-                                                          "aten::as_strided",
-                                                          "aten::broadcast_to",
-                                                          "aten::chunk",
-                                                          "aten::conj",
-                                                          "aten::contiguous",
-                                                          "aten::diagonal",
-                                                          "aten::dsplit",
-                                                          "aten::expand",
-                                                          "aten::expand_as",
-                                                          "aten::flatten",
-                                                          "aten::hsplit",
-                                                          "aten::imag",
-                                                          "aten::lift_fresh",
-                                                          "aten::linalg_diagonal",
-                                                          "aten::mH",
-                                                          "aten::mT",
-                                                          "aten::matrix_H",
-                                                          "aten::moveaxis",
-                                                          "aten::movedim",
-                                                          "aten::narrow",
-                                                          "aten::numpy_T",
-                                                          "aten::permute",
-                                                          "aten::positive",
-                                                          "aten::ravel",
-                                                          "aten::real",
-                                                          "aten::reshape",
-                                                          "aten::reshape_as",
-                                                          "aten::resolve_conj",
-                                                          "aten::resolve_neg",
-                                                          "aten::select",
-                                                          "aten::slice",
-                                                          "aten::split",
-                                                          "aten::split_with_sizes",
-                                                          "aten::squeeze",
-                                                          "aten::swapaxes",
-                                                          "aten::swapdims",
-                                                          "aten::t",
-                                                          "aten::tensor_split",
-                                                          "aten::to",
-                                                          "aten::transpose",
-                                                          "aten::type_as",
-                                                          "aten::unbind",
-                                                          "aten::unflatten",
-                                                          "aten::unfold",
-                                                          "aten::unsqueeze",
-                                                          "aten::view",
-                                                          "aten::view_as",
-                                                          "aten::view_as_complex",
-                                                          "aten::view_as_real",
-                                                          "aten::vsplit"};
+// Operators of aten whose output may share the storage of their first argument, by LibTorch's
+// schemas; a blank around each.
+constexpr std::string_view kMayBeViews =
+    " _conj _neg_view _reshape_alias adjoint alias as_strided broadcast_to chunk conj contiguous "
+    "diagonal dsplit expand expand_as flatten hsplit imag lift_fresh linalg_diagonal mH mT "
+    "matrix_H moveaxis movedim narrow numpy_T permute positive ravel real reshape reshape_as "
+    "resolve_conj resolve_neg select slice split split_with_sizes squeeze swapaxes swapdims t "
+    "tensor_split to transpose type_as unbind unflatten unfold unsqueeze view view_as "
+    "view_as_complex view_as_real vsplit ";
 
-template <std::size_t N>
-bool among(const std::array<std::string_view, N>& names, const std::string& op) {
-  return std::find(names.begin(), names.end(), op) != names.end();
+bool may_be_view(const std::string& op) {
+  return op.starts_with("aten::") &&
+         kMayBeViews.find(" " + op.substr(6) + " ") != std::string_view::npos;
 }
 
 bool in_place(const Node& node) { return node.op.ends_with('_') && !node.op.ends_with("__"); }
@@ -90,7 +43,7 @@ void mark_written(Graph& graph, const Node& node) {
     if (value.requires_grad) return;  // then so does what it is a view of
     value.requires_grad = true;
     const Node& producer = graph.nodes[value.producer->index()];
-    if (!in_place(producer) && !among(kMayBeViews, producer.op)) return;
+    if (!in_place(producer) && !may_be_view(producer.op)) return;
     written = first_argument_tensor(producer);
   }
 }
@@ -101,7 +54,7 @@ void propagate_requires_grad(Graph& graph) {
   for (Value& value : graph.values)
     if (value.role == ValueRole::Intermediate) value.requires_grad = false;
   for (const Node& node : graph.nodes) {
-    if (among(kPassNoGradient, node.op)) continue;
+    if (std::ranges::find(kPassNoGradient, node.op) != kPassNoGradient.end()) continue;
     const std::vector<ValueId> inputs = inputs_of(node);
     const bool reaches = std::any_of(inputs.begin(), inputs.end(),
                                      [&](ValueId id) { return graph.value(id).requires_grad; });
