@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/inputs/inputs.h"
-#include "experiments/inputs/rules.h"
 #include "experiments/plans/plan_case.h"
 #include "experiments/verbs.h"
 #include "planner/io/cluster/cluster_file.h"
@@ -18,7 +17,6 @@
 #include "planner/io/files/open_file.h"
 #include "planner/io/files/shipped_files.h"
 #include "planner/io/model/architecture_reader.h"
-#include "planner/io/model/hugging_face.h"
 #include "planner/ir/basics/error.h"
 
 namespace pfeife {
