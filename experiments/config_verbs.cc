@@ -5,7 +5,6 @@
 #include <boost/program_options.hpp>
 #include <filesystem>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "experiments/inputs/inputs.h"
 #include "experiments/plans/plan_case.h"
@@ -178,21 +177,11 @@ int print_schema(const std::vector<std::string>& arguments) {
     std::cout << usage << "\n\nPrints the JSON Schema of such a file, for editors and checkers.\n";
     return 0;
   }
-  const std::string& name = arguments.front();
   Inputs inputs;
-  std::string text;
-  if (name == kSchemas[0])
-    text = config_schema(rules_of(inputs));
-  else if (name == kSchemas[1])
-    text = cluster_fields().schema();
-  else if (name == kSchemas[2])
-    text = architecture_fields().schema();
-  else
-    throw ConfigError({}, "there is no schema of \"" + name + "\". " + usage);
-  nlohmann::ordered_json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-                                {"title", "Pfeife: " + name}};
-  schema.update(nlohmann::ordered_json::parse(text));
-  std::cout << schema.dump(2) << "\n";
+  const std::string text = json_schema(arguments.front(), rules_of(inputs));
+  if (text.empty())
+    throw ConfigError({}, "there is no schema of \"" + arguments.front() + "\". " + usage);
+  std::cout << text;
   return 0;
 }
 

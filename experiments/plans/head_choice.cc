@@ -12,7 +12,7 @@ const char* place_of(const ScheduleSpec& spec) {
   return spec.family != "file" && shares_head(spec) ? kHeadOnAllRanks : kHeadOnLastRank;
 }
 
-/// Of a place without a plan: why its first schedule has none.
+/// Why the first schedule of a place without a plan has none.
 Reason why_none(const char* place, const Answer& answer, const std::string& undivided) {
   if (place == kHeadOnAllRanks && !undivided.empty())
     return {.why = Why::Impossible, .words = undivided};

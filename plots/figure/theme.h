@@ -90,8 +90,8 @@ Color ink_on(Color ground);
 /// Relative luminance, 0 to 1, and contrast ratio, 1 to 21 (WCAG 2.1, section 1.4.3).
 double luminance(Color color);
 double contrast(Color a, Color b);
-/// "F", "B", "I", "W", "FB", "opt", "red", "out", "in", "S", "T", "all": what boxes are labelled with.
-/// Transfers have the letter of what made the value.
+/// "F", "B", "I", "W", "FB", "opt", "red", "out", "in", "S", "T", "all": what boxes are labelled
+/// with. Transfers have the letter of what made the value.
 std::string letter(Paint paint);
 /// "forward", "backward", ...: for legends.
 std::string name(Paint paint);

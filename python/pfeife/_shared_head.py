@@ -361,7 +361,7 @@ class SharedHead:
         return counts * (loss_share / divisor)
 
     def _places(self, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Of labels among the rank's words; whether they are there."""
+        """[label] The place of each label among the rank's words, 0 where it is not there; whether it is there."""
         found = (labels >= self.own.begin) & (labels < self.own.end) & (labels != self.head.ignored)
         return torch.where(found, labels - self.own.begin, 0), found
 
@@ -415,8 +415,8 @@ class SharedHead:
         if self._barriers == 2:
             weight = self.own_rows(parameters[0].detach()).to(gradient.dtype)
             part.gradient = self.groups[2].begin_sum_on(gradient @ weight, self.last)
-        made = [lambda: gradient.t() @ part.rows, lambda: gradient.sum(0)]
-        for parameter, make in zip(parameters, made):
+        gradients = [lambda: gradient.t() @ part.rows, lambda: gradient.sum(0)]
+        for parameter, make in zip(parameters, gradients):
             if parameter.requires_grad:
                 if parameter.grad is None:
                     parameter.grad = torch.zeros_like(parameter)

@@ -1,5 +1,3 @@
-#include "planner/ir/basics/utf8.h"
-
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -11,6 +9,7 @@
 #include "planner/ir/basics/ids.h"
 #include "planner/ir/basics/printable.h"
 #include "planner/ir/basics/run_main.h"
+#include "planner/ir/basics/utf8.h"
 
 namespace pfeife {
 namespace {

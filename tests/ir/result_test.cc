@@ -1,12 +1,11 @@
 // What planning came to, in words, and a plan beside others.
-#include "planner/ir/result/answer.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "planner/ir/basics/error.h"
+#include "planner/ir/result/answer.h"
 #include "planner/ir/result/contestant.h"
 #include "planner/ir/result/figures.h"
 #include "planner/ir/result/measured_pairs.h"

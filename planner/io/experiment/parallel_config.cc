@@ -1,7 +1,9 @@
 #include "planner/io/experiment/parallel_config.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "planner/io/cluster/cluster_file.h"
 #include "planner/io/cluster/mesh_file.h"
 #include "planner/io/cluster/network_reader.h"
 #include "planner/io/experiment/experiment_case.h"
@@ -263,7 +265,7 @@ const FieldList<MeshQuestion>& mesh_fields() {
   return fields;
 }
 
-std::string config_schema(const ExperimentRules& rules) {
+static std::string config_schema(const ExperimentRules& rules) {
   const std::filesystem::path folder;
   const ListContext context{&folder, &rules, nullptr};
   const FieldList<Request> pipeline = experiment_fields(context);
@@ -271,6 +273,18 @@ std::string config_schema(const ExperimentRules& rules) {
   for (SchemaEntry& entry : pipeline.only(pipeline_keys()).schema_entries())
     mesh.push_back(std::move(entry));
   return either_schema({pipeline.schema(), map_schema(mesh)});
+}
+
+std::string json_schema(const std::string& kind, const ExperimentRules& rules) {
+  const std::string text = kind == "config"         ? config_schema(rules)
+                           : kind == "cluster"      ? cluster_fields().schema()
+                           : kind == "architecture" ? architecture_fields().schema()
+                                                    : "";
+  if (text.empty()) return text;
+  nlohmann::ordered_json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                                {"title", "Pfeife: " + kind}};
+  schema.update(nlohmann::ordered_json::parse(text));
+  return schema.dump(2) + "\n";
 }
 
 std::vector<FieldRow> mesh_model_rows() {

@@ -34,8 +34,9 @@ const FieldList<MeshQuestion>& mesh_training_fields();
 /// The keys of `model` of such a config, where it is a map, for the reference.
 std::vector<FieldRow> mesh_model_rows();
 
-/// JSON Schema of a config: of a pipeline, or of a mesh.
-std::string config_schema(const ExperimentRules& rules);
+/// The JSON Schema of a "config" (of a pipeline or of a mesh), "cluster" or "architecture", as text
+/// for a file; empty for another kind.
+std::string json_schema(const std::string& kind, const ExperimentRules& rules);
 
 /// The numbers of devices that such a config lists, `parallel: {devices: [8, 16, 64]}`; empty if it
 /// has but one. Errors: ConfigError.

@@ -65,8 +65,8 @@ LayerTimes split_backward(Nanoseconds forward, Nanoseconds backward);  ///< back
 // after row i sends its output forward and as much gradient back; messages of no bytes are waited
 // for, too. A second file lists skips, `value,from,to,bytes` by row names: a value of row `from`
 // that later rows read; rows of the same value name further readers. Times hold for every device
-// kind. `words` says `output` of the last layer, and `input` of the first, if ranks may divide their
-// words: Layers::words then names them, and nothing else of them.
+// kind. `words` says `output` of the last layer, and `input` of the first, if ranks may divide
+// their words: Layers::words then names them, and nothing else of them.
 
 /// Layers of the table at `table`, with the skips at `skips` if there are any. ConfigError with
 /// file, line and column for unknown or missing columns, names that occur twice or nowhere, numbers

@@ -5,9 +5,9 @@
 
 #include "planner/cost/stages/word_shares.h"
 #include "planner/schedules/families.h"
-#include "planner/search/steps/exact_plans.h"
 #include "planner/search/joint/joint_outcome.h"
 #include "planner/search/pool/pool.h"
+#include "planner/search/steps/exact_plans.h"
 
 namespace pfeife {
 bool has_shared_head(const Problem& problem) {

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "planner/schedules/families.h"
-#include "planner/search/steps/exact_plans.h"
 #include "planner/search/joint/joint_outcome.h"
 #include "planner/search/orders/built_orders.h"
 #include "planner/search/pool/pool.h"
+#include "planner/search/steps/exact_plans.h"
 
 namespace pfeife {
 namespace {

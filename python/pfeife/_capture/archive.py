@@ -93,11 +93,11 @@ def bind_symbols(files: dict[str, bytes], names: set[str]) -> None:
     from torch.utils._sympy import functions
 
     path = "models/model.json"
-    known = {**vars(sympy), **vars(functions)}
+    functions_by_name = {**vars(sympy), **vars(functions)}
     sizes: dict[Any, int] = {}
 
     def expression(value: dict) -> Any:
-        return eval(value["expr_str"], known)  # what sympy.srepr wrote
+        return eval(value["expr_str"], functions_by_name)  # what sympy.srepr wrote
 
     def note(value: Any) -> None:
         if isinstance(value, dict):
