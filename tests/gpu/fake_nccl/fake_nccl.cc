@@ -35,7 +35,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/transport/nccl_transport.h"
+#include "runtime/transport/nccl_library.h"
 #include "tests/gpu/fake_nccl/stream_work.h"
 
 namespace {
