@@ -164,7 +164,8 @@ class Alternatives {
       pool.rebound(least);
     }
     if (!std::ranges::all_of(all_, [](const AlternativeOutcome& alternative) {
-          return alternative.bound() == kNothingFits;
+          return alternative.bound() == kNothingFits ||
+                 (alternative.infeasible && alternative.infeasible->proven);
         }))
       pool.prove_infeasible(false);
     return {best_, std::move(pool).take(), std::move(all_)};
