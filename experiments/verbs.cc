@@ -6,6 +6,7 @@
 #include <iostream>
 #include <thread>
 
+#include "experiments/batch_verbs.h"
 #include "experiments/config_verbs.h"
 #include "experiments/measure/calibrated.h"
 #include "experiments/pfeife.h"
@@ -367,6 +368,7 @@ constexpr std::pair<std::string_view, Verb> kVerbs[] = {
     {"figure", make_figure},
     {"fits", answer_fits},
     {"init", init_config},
+    {"pack", pack_batch},
     {"products", list_products},
     {"schema", print_schema},
     {"view", view}};

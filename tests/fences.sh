@@ -70,7 +70,7 @@ home_of() {
     yaml-cpp/* | nlohmann/* | openssl/* | zip.h | zlib.h) REPLY='^planner/io/.*\.cc$|^tests/' ;;
     simgrid/* | xbt/* | xbt.h) REPLY='^sim/' ;;
     torch/* | ATen/* | c10/* | cuda* | nccl* | boost/asio* | boost/math/*) REPLY='^runtime/|^tests/(runtime|gpu)/' ;;
-    boost/program_options*) REPLY='^planner/io/files/command_line\.h$|^experiments/(config_)?verbs\.cc$|main' ;;  # only sources of programs include that
+    boost/program_options*) REPLY='^planner/io/files/command_line\.h$|^experiments/(batch_|config_)?verbs\.cc$|main' ;;  # only sources of programs include that
     fmt/*) REPLY='^planner/io/|main|^experiments/' ;;
     nanobind/* | pfeife/pfeife.h) REPLY='^python/' ;;  # the module sees the library's door alone
     gtest/* | gmock/* | benchmark/* | coin/*) REPLY='^tests/' ;;
