@@ -5,9 +5,11 @@
 #include <iostream>
 #include <thread>
 
+#include "experiments/sweep/batches.h"
 #include "experiments/sweep/packing.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/command_line.h"
+#include "planner/io/files/terminal.h"
 
 namespace pfeife {
 namespace {
@@ -77,6 +79,39 @@ int pack_batch(const std::vector<std::string>& arguments) {
     write_file(out, lengths_csv(packing.steps.back().grouping));
     std::cout << out.string() << "\n";
   }
+  return 0;
+}
+
+int plan_for_batches(const std::vector<std::string>& arguments) {
+  po::options_description options("Options");
+  options.add_options()("lengths", po::value<std::string>()->value_name("FILE.csv"),
+                        "the batches: batch, microbatch, length, a row a document")(
+      "by", po::value<std::string>()->value_name("mean|p95")->default_value("mean"),
+      "which plan is best")("order", "search the order of microbatches of each batch, too")(
+      "out,o", po::value<std::string>()->value_name("FOLDER"), "write the best plan there");
+  add_common(options);
+  const auto found = read_arguments(arguments, options, "config", "pfeife-exp batches");
+  const std::string usage = "Usage: pfeife-exp batches CONFIG.yaml --lengths FILE.csv [OPTION...]";
+  if (found.contains("help")) {
+    std::cout << usage
+              << "\n\nFinds the plan that is best over many batches of documents, and says what "
+                 "planning each batch anew would be\nworth. Every batch is planned once.\n\n"
+              << options;
+    return 0;
+  }
+  if (!found.contains("config") || !found.contains("lengths"))
+    throw ConfigError({}, "which config, and which batches? " + usage);
+  const std::string by = found["by"].as<std::string>();
+  if (by != "mean" && by != "p95") throw ConfigError({"--by " + by, 0, 0}, "expected mean or p95");
+  BatchesQuestion question{.config = found["config"].as<std::string>(),
+                           .settings = settings_of(found),
+                           .lengths = found["lengths"].as<std::string>(),
+                           .order = found.contains("order"),
+                           .by_p95 = by == "p95"};
+  if (found.contains("out")) question.out = found["out"].as<std::string>();
+  std::cout << batches_text(plan_batches(question, threads_of(found), [](std::size_t batch) {
+    if (output_is_terminal()) std::cerr << "batch " << batch << " planned\n";
+  }));
   return 0;
 }
 

@@ -8,5 +8,7 @@ namespace pfeife {
 
 /// `pfeife-exp pack CONFIG --limit TOKENS [OPTION...]`
 int pack_batch(const std::vector<std::string>& arguments);
+/// `pfeife-exp batches CONFIG --lengths FILE.csv [OPTION...]`
+int plan_for_batches(const std::vector<std::string>& arguments);
 
 }  // namespace pfeife

@@ -360,6 +360,7 @@ namespace {
 
 using Verb = int (*)(const std::vector<std::string>&);
 constexpr std::pair<std::string_view, Verb> kVerbs[] = {
+    {"batches", plan_for_batches},
     {"calibrate", [](const std::vector<std::string>& words) { return calibrate(words); }},
     {"check", check_config},
     {"compare", compare},
