@@ -6,9 +6,11 @@
 #include <thread>
 
 #include "experiments/sweep/batches.h"
+#include "experiments/sweep/failures.h"
 #include "experiments/sweep/packing.h"
 #include "planner/io/files/atomic_file.h"
 #include "planner/io/files/command_line.h"
+#include "planner/io/files/quantity.h"
 #include "planner/io/files/terminal.h"
 
 namespace pfeife {
@@ -42,6 +44,21 @@ std::optional<std::int64_t> count_of(const po::variables_map& found, const std::
     throw ConfigError({"--" + option + " " + std::to_string(count), 0, 0},
                       "expected a whole number from 1 to 1000000000");
   return count;
+}
+
+/// Seconds of an option's time.
+double duration(const po::variables_map& found, const std::string& option) {
+  const std::string text = found[option].as<std::string>();
+  const auto time = parse_duration(text);
+  if (!time.value) throw ConfigError({"--" + option + " " + text, 0, 0}, time.error);
+  return seconds(*time.value);
+}
+
+double positive(const po::variables_map& found, const std::string& option) {
+  const auto number = found[option].as<double>();
+  if (!(number > 0) || !(number <= 1e12))
+    throw ConfigError({"--" + option, 0, 0}, "expected a number above 0");
+  return number;
 }
 
 }  // namespace
@@ -112,6 +129,48 @@ int plan_for_batches(const std::vector<std::string>& arguments) {
   std::cout << batches_text(plan_batches(question, threads_of(found), [](std::size_t batch) {
     if (output_is_terminal()) std::cerr << "batch " << batch << " planned\n";
   }));
+  return 0;
+}
+
+int plan_failures(const std::vector<std::string>& arguments) {
+  po::options_description options("Options");
+  options.add_options()("save", po::value<std::string>()->value_name("TIME"),
+                        "to write a checkpoint, \"30 s\"; nothing is computed meanwhile")(
+      "restart", po::value<std::string>()->value_name("TIME"),
+      "from a failure until steps go on from the last checkpoint, \"600 s\"")(
+      "repair", po::value<std::string>()->value_name("TIME"),
+      "until a lost device, or another in its place, is there, \"14400 s\"")(
+      "stops", po::value<double>()->value_name("N")->default_value(419),
+      "unplanned stops of a known run (default: of Llama 3)")(
+      "days", po::value<double>()->value_name("N")->default_value(54), "which it took")(
+      "on", po::value<double>()->value_name("N")->default_value(16'384), "devices that it ran on")(
+      "fleet", po::value<std::int64_t>()->value_name("N"),
+      "devices of the whole run, in copies of what the config plans for (default: the config's)")(
+      "out,o", po::value<std::string>()->value_name("FOLDER"),
+      "write both plans there, devices=D and devices=D-1");
+  add_common(options);
+  const auto found = read_arguments(arguments, options, "config", "pfeife-exp failures");
+  const std::string usage =
+      "Usage: pfeife-exp failures CONFIG.yaml --save TIME --restart TIME --repair TIME [OPTION...]";
+  if (found.contains("help")) {
+    std::cout << usage
+              << "\n\nPlans for all devices and for one less, and says what failures leave of the "
+                 "speed with and without that plan.\n\n"
+              << options;
+    return 0;
+  }
+  if (!found.contains("config") || !found.contains("save") || !found.contains("restart") ||
+      !found.contains("repair"))
+    throw ConfigError({}, "which config, and how long do save, restart and repair take? " + usage);
+  FailuresQuestion question{
+      .config = found["config"].as<std::string>(),
+      .settings = settings_of(found),
+      .rate = {positive(found, "stops"), positive(found, "days"), positive(found, "on")},
+      .recovery = {duration(found, "save"), duration(found, "restart"), duration(found, "repair")}};
+  if (const auto count = count_of(found, "fleet"))
+    question.fleet = static_cast<std::size_t>(*count);
+  if (found.contains("out")) question.out = found["out"].as<std::string>();
+  std::cout << failures_text(plan_for_failures(question, threads_of(found)));
   return 0;
 }
 

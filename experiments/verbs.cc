@@ -366,6 +366,7 @@ constexpr std::pair<std::string_view, Verb> kVerbs[] = {
     {"compare", compare},
     {"completion", print_completion},
     {"export", export_plan_folder},
+    {"failures", plan_failures},
     {"figure", make_figure},
     {"fits", answer_fits},
     {"init", init_config},
