@@ -35,7 +35,7 @@ TEST_F(Failures, GoOnWithThePlanOfOneDeviceLess) {
   const FailuresAnswer answer = plan_for_failures(question, 2);
   EXPECT_EQ(answer.full.devices, 4U);
   EXPECT_EQ(answer.less.devices, 3U);
-  EXPECT_NEAR(milliseconds(answer.full.step), 66, 1);
+  EXPECT_NEAR(pfeife::milliseconds(answer.full.step), 66, 1);
   EXPECT_GT(answer.less.step, answer.full.step);
   EXPECT_DOUBLE_EQ(answer.between, 86'400);
   EXPECT_NEAR(answer.full.rate, 8 / 0.066, 2);
