@@ -496,6 +496,8 @@ TEST_F(ExperimentConfig, DocumentsAreListsOrAFile) {
   EXPECT_THAT(refused("bad.csv"), HasSubstr("stand in their order"));
   std::ofstream(folder_ / "half.csv") << "microbatch,length\n0,20.5\n";
   EXPECT_THAT(refused("half.csv"), HasSubstr("must be a whole number"));
+  std::ofstream(folder_ / "many.csv") << "batch,microbatch,length\n0,0,2048\n";
+  EXPECT_THAT(refused("many.csv"), HasSubstr("run pfeife-exp batches CONFIG --lengths many.csv"));
   EXPECT_THAT(error(kSmallest + "training: {lengths: [[1]], microbatch_costs: [1]}\n"),
               HasSubstr("leave one of the two out"));
 }

@@ -46,6 +46,11 @@ const FieldList<JitterSettings>& jitter_fields() {
 
 DocumentLengths read_lengths(const std::filesystem::path& file) {
   const CsvTable table = CsvTable::parse(read_text_file(file));
+  if (table.has("batch"))
+    throw ConfigError(table.where(),
+                      "has many batches, and a config is of one; leave training.lengths out and "
+                      "run pfeife-exp batches CONFIG --lengths " +
+                          file.filename().string());
   table.check_columns({"microbatch", "length"});
   DocumentLengths lengths;
   const auto whole_at = [&](std::size_t row, const std::string& column, std::int64_t least) {
