@@ -165,8 +165,8 @@ std::string packing_text(const Packing& packing) {
                     {"step ms, estimated"},
                     {"of first-fit"}},
                    rows, false) +
-         "\n" + std::to_string(packing.tried) + " groupings tried on the rows of the plans" +
-         (packing.exact ? ": all there are\n" : "; there are more\n");
+         "\ngroupings tried on the rows of the plans: " + std::to_string(packing.tried) +
+         (packing.exact ? ", all there are\n" : "; there are more\n");
 }
 
 std::string lengths_csv(const DocumentLengths& grouping) {

@@ -41,6 +41,7 @@ TEST_F(PackedBatch, TheFileThatIsWrittenHasTheStepThatIsPromised) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("first-fit, order searched"));
   EXPECT_THAT(outcome.out, HasSubstr("packed.csv"));
+  EXPECT_THAT(outcome.out, HasSubstr("groupings tried on the rows of the plans: "));
   EXPECT_EQ(read("packed.csv"), lengths_csv(packing.steps.back().grouping));
   write_config("packed.csv");
   Request asked = request_of(read("batch.yaml"), folder_ / "batch.yaml").request;
