@@ -136,7 +136,8 @@ def layers(
 
     Args:
         forward_ms: Time of one microbatch's forward, on any device.
-        backward_input_ms, backward_weight_ms: Time of its gradients of inputs, and of weights.
+        backward_input_ms: Time of its gradients of inputs.
+        backward_weight_ms: Time of its gradients of weights.
         names: Of the layers; absent, numbers.
         output_bytes: What a cut after the layer sends forward, and as much gradient back.
         parameter_bytes: Weights.
@@ -251,7 +252,8 @@ def uniform_cluster(
     Args:
         devices: How many.
         memory: Of each, "80 GiB".
-        bandwidth, latency: Of each port, in each direction.
+        bandwidth: Of each port, in each direction.
+        latency: Of each port, in each direction.
         kind: Further keys of the device kind. To estimate the times of a module or an archive at least
             peak={"fp32": "20 TFLOP/s"}, by compute type (bf16 for bf16_amp), and memory_bandwidth="2 TB/s".
     """

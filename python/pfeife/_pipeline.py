@@ -367,9 +367,10 @@ class Pipeline:
         """Computes forward and backward of a batch, and adds its gradients to those that are there.
 
         Args:
-            args, kwargs: What the module's forward takes, the whole batch on every rank. Or a list of microbatches, one for
+            args: What the module's forward takes, the whole batch on every rank. Or a list of microbatches, one for
                 each of the plan's: batch m is what the rows call microbatch m, wherever the plan's order has it. Their
                 samples may differ, and the sizes that capture(dynamic_shapes=) leaves open.
+            kwargs: What forward takes by name.
 
         Returns:
             The loss, equal on every rank: that of the whole batch if it is made of means over samples, labels or masks; else
@@ -414,7 +415,8 @@ class Pipeline:
         """Returns the loss of a batch as model.eval() has it: nothing is dropped, batch norm uses its statistics, buffers stay.
 
         Args:
-            args, kwargs: As of step(): a batch, or a list of microbatches.
+            args: A batch, or a list of microbatches: see step().
+            kwargs: What forward takes by name.
         """
         given = self._given(args, kwargs, trains=False)
         return self._run(self._forward_row, given, False, {})

@@ -52,7 +52,9 @@ UNCOSTED = re.compile(r"or \{(\S+): \{bytes: io\}\} if its bytes are all")  # ho
 class Infeasible(Exception):
     """Nothing fits into the devices' memory. The message says which rank lacks how much, and what would help.
 
-    helps: (change, what then fits) that were tried, the fastest first. record: all that is known, as Plan.record.
+    Attributes:
+        helps: (change, what then fits) that were tried, the fastest first.
+        record: All that is known, as Plan.record.
     """
 
     def __init__(self, message: str, helps: list[tuple[str, str]], record: Record):
@@ -62,9 +64,14 @@ class Infeasible(Exception):
 
 
 class Judgement(NamedTuple):
-    """What the judge says, who shares no code with the search."""
+    """What the judge says, who shares no code with the search.
 
-    proven: bool  #: all that the plan says, with costs computed again from its files
+    Attributes:
+        proven: Whether all that the plan says holds, with costs computed again from its files.
+        text: The sentences of the judge.
+    """
+
+    proven: bool
     text: str
 
 
@@ -79,11 +86,17 @@ class Compared(NamedTuple):
 
 
 class Exported(NamedTuple):
-    """A plan in the words of a framework."""
+    """A plan in the words of a framework.
 
-    text: str  #: of the first file
-    lost: list[str]  #: what could not be carried over
-    files: dict[str, bytes]  #: by their names
+    Attributes:
+        text: The first file's.
+        lost: What could not be carried over.
+        files: By their names.
+    """
+
+    text: str
+    lost: list[str]
+    files: dict[str, bytes]
 
     def __str__(self) -> str:
         return self.text
@@ -118,18 +131,25 @@ class StageInfo(TypedDict):
 class Plan:
     """A plan, beside the baselines that it is compared with. In a notebook: table, timeline, memory.
 
-    name: "planned", or the baseline's. title: its schedule, "zb_greedy, V=3".
-    step: ms, simulated unless the request leaves that out. bound: ms, a lower bound on the estimate of every plan of the class
-        `bound_class` ("1f1b", "12 families"), this plan's; None = unknown. gap: how far the step is above it, a share.
-    bound_covers: `bound_class` written out.
-    peaks, limits: [rank] bytes, estimated; what a device has less its reserve.
-    cuts: indices of layers, each the last one before a cut. cut_modules: their names. rank_of_stage: [stage].
-    precision: fp32, tf32, bf16_amp or fp16_amp. recompute_except_last: whether no stage recomputes the
-        microbatch that it runs forward last.
-    capture: of a module, what was captured of it (pfeife.capture); else None. notes: which faster plans of a module were left
-        out since no Pipeline could run them, and why. overhead: what Pipeline's actions take on this machine, where the plan
-        has it in its times (us, measured); else None.
-    record: every figure of the table and the report, as case.json has it (configs/reference/results.md).
+    Attributes:
+        name: "planned", or the baseline's.
+        title: Its schedule, "zb_greedy, V=3".
+        step: ms, simulated unless the request leaves that out.
+        bound: ms, a lower bound on the estimate of every plan of this plan's `bound_class`; None = unknown.
+        bound_class: "1f1b", "12 families".
+        bound_covers: `bound_class` written out.
+        gap: How far the step is above the bound, a share.
+        peaks: [rank] bytes, estimated.
+        limits: [rank] bytes, what a device has less its reserve.
+        cuts: Indices of layers, each the last one before a cut.
+        cut_modules: The names of these layers.
+        rank_of_stage: [stage] rank.
+        precision: fp32, tf32, bf16_amp or fp16_amp.
+        recompute_except_last: Whether no stage recomputes the microbatch that it runs forward last.
+        capture: What was captured of a module (pfeife.capture); None for other models.
+        notes: Which faster plans of a module were left out since no Pipeline could run them, and why.
+        overhead: What Pipeline's actions take on this machine (us, measured), where the times include it; else None.
+        record: Every figure of the table and the report, as case.json has it (configs/reference/results.md).
     """
 
     def __init__(self, core: _core.Planned, keep: Sequence[_core.MemoryFile] = (), contestant: int = 0):
@@ -329,7 +349,9 @@ class Plan:
 
         Args:
             model: Absent, the module that was planned.
-            device, group, how: As of Pipeline.
+            device: See Pipeline.
+            group: See Pipeline.
+            how: Further arguments of Pipeline.
 
         Returns:
             This rank's PipelineStages, and their schedule. schedule.step(**batch, losses=losses) takes the whole batch on every
@@ -401,8 +423,8 @@ def capture(
 
     Args:
         module: On any device, `meta` included. It is not computed, and not changed.
-        args, kwargs: Arguments of forward for the batch of one step, as the data loader gives it. Arguments that forward
-            does not have are for the loss alone.
+        args: Arguments of forward for the batch of one step, as the data loader gives it.
+        kwargs: Such arguments by name. Arguments that forward does not have are for the loss alone.
         loss: A loss of torch (nn.CrossEntropyLoss(), F.mse_loss) is called with what forward returns and the argument that
             forward does not have; any other function with what forward returns and the batch (kwargs, args, or the only
             argument). Absent, forward returns the loss: itself, as its first value, or as `loss` of a dict or an object.
@@ -472,7 +494,8 @@ def measure(
     """Times the blocks of a module as they run here, one by one on one device. The module is left as it is.
 
     Args:
-        model, batch, microbatches, loss, batch_dims: As of plan(); or a Capture.
+        model: A torch.nn.Module, or what capture() made of one.
+        batch: See plan().
         mesh: {"tp": 8} times one rank's part of each distinct layer, by the model's own plan of tensor parallelism, without
             collectives. Only with `times`.
         times: A file of layer times to write, "layers.csv", from which pfeife.mesh() and the key model.times plan any number
@@ -482,6 +505,9 @@ def measure(
         compile: Each block is compiled by torch.compile, with these of its options.
         precision: "fp32", "tf32", or "bf16_amp" and "fp16_amp" under torch.autocast.
         repetitions: Of each block; the median counts.
+        microbatches: Into how many the batch is split.
+        loss: See capture().
+        batch_dims: See capture().
 
     Returns:
         Timed layers, which plan() divides among any number of ranks; `measured.cuts_of(plan)` are cuts of the module,
@@ -558,7 +584,9 @@ def plan(
             the arguments of forward by name, a tuple or list has them in order, anything else is the only one.
             microbatches=16 splits it.
         cluster: A name, a file, pfeife.cluster({...}).
-        loss, batch_dims, dynamic_shapes: As of capture(). The plan keeps what was captured as `capture`.
+        loss: See capture(). The plan keeps what was captured as `capture`.
+        batch_dims: See capture().
+        dynamic_shapes: See capture().
         threads: Absent, all cores.
         progress: True shows it; a function is called with the share of the search that is done.
         request: Keys of a config (configs/REFERENCE.md); those inside of `training`, `plan` and `simulation` also by
@@ -955,7 +983,13 @@ def _values(row: Mapping[str, str]) -> Row:
 
 
 class Price(NamedTuple):
-    """What a choice costs. step: ms, estimated. peaks: [rank] bytes. fits: into the memory of every device."""
+    """What a choice costs.
+
+    Attributes:
+        step: ms, estimated.
+        peaks: [rank] bytes, estimated.
+        fits: Whether every device has the memory.
+    """
 
     step: float
     peaks: np.ndarray
@@ -965,8 +999,10 @@ class Price(NamedTuple):
 class Pricer:
     """For a search of your own: give a batch of choices, receive times and memory.
 
-    layers: (name, may be cut after) in order. schedules: the choices of the families that the request allows, without
-    cuts. limits: [rank] bytes.
+    Attributes:
+        layers: (name, may be cut after) in order.
+        schedules: The choices of the families that the request allows, without cuts.
+        limits: [rank] bytes.
     """
 
     def __init__(self, model: Planable, cluster: Hosts, **request: Unpack[Keys]):

@@ -37,13 +37,18 @@ class Action(NamedTuple):
 class Schedule:
     """The rows of a schedule: row r is what rank r does, in that order.
 
-    cells: [rank][position] "0F0", "1B2", "(4F4;3B0)OVERLAP_F_B", "" for nothing: stage, action, microbatch. A plain
-        list, to be edited; every method reads it again. F: forward. B: backward, or its parts I (gradients of inputs)
-        and W (of weights).
+    Attributes:
+        cells: `[rank][position]` "0F0", "1B2", "(4F4;3B0)OVERLAP_F_B", "" for nothing: stage, action, microbatch. A plain
+            list, to be edited; every method reads it again. F: forward. B: backward, or its parts I (gradients of inputs)
+            and W (gradients of weights).
     """
 
     def __init__(self, cells: str | Sequence[Sequence[str]]):
-        """Takes cells, or a CSV text. Errors: ConfigError with row and column of the first cell that is no action."""
+        """Takes cells, or a CSV text.
+
+        Raises:
+            ConfigError: A cell is no action; the message has row and column of the first such cell.
+        """
         text = cells if isinstance(cells, str) else _csv(cells)
         self.cells: list[list[str]] = _core.parse(text)
 
@@ -146,9 +151,11 @@ def schedule(
 
     Args:
         family: Its name.
-        ranks, microbatches: How many.
+        ranks: How many.
+        microbatches: How many.
         stages_per_rank: V; absent, as few as the family takes.
-        loop_batch, prefetch: Of `looped`: microbatches in a loop; forwards that a rank runs early.
+        loop_batch: Of `looped`: microbatches in a loop.
+        prefetch: Of `looped`: forwards that a rank runs early.
         most_in_flight: Of families whose order is built for costs (zb_greedy): how many stages a rank has in flight at most,
             each from its F to the end of its W; one number, or one a rank.
         costs: Of the same families: f, i, w, b, transfer in ms.

@@ -20,12 +20,16 @@ _NUMBERS = ("rank", "peer", "stage", "microbatch", *_TIMES)
 class Trace:
     """A step as it was estimated or simulated.
 
-    step: ms. bubble: share of ranks x step that no F, B, I or W fills. source: "estimated" or "simulated".
-    events: numpy record array, an event a task: kind ("compute", "transfer", "reduction", "optimizer", "copy"), action ("2F0"),
-        rank, peer (receiver of a transfer, else the rank), stage, microbatch (-1 = none), and in integer nanoseconds
-        posted (its inputs were ready; it waits for its turn), start, end, launch (leading part that is overhead).
-    memory: [rank] record arrays of time (ns) and bytes; of a schedule without a model, microbatches in flight.
-    attribution: [rank] {cause: ns}, which sum to the step.
+    Attributes:
+        step: ms.
+        bubble: The share of ranks x step that no F, B, I or W fills.
+        source: "estimated" or "simulated".
+        events: numpy record array, an event a task: kind ("compute", "transfer", "reduction", "optimizer", "copy"), action
+            ("2F0"), rank, peer (receiver of a transfer, else the rank), stage, microbatch (-1 = none), and in integer
+            nanoseconds posted (its inputs were ready; it waits for its turn), start, end, launch (leading part that is
+            overhead).
+        memory: [rank] record arrays of time (ns) and bytes; for a schedule without a model, microbatches in flight.
+        attribution: [rank] {cause: ns}, which sum to the step.
     """
 
     def __init__(self, core: _core.Trace, *, counts: bool = False, limits: Sequence[int] = ()):
