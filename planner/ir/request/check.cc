@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/ir/request/framework.h"
+#include "planner/ir/request/pipeline.h"
 
 namespace pfeife {
 namespace {
@@ -248,12 +249,35 @@ void check_hosts(const Request& request) {
              std::to_string(joined));
 }
 
+/// Refuses sizes that the framework of plan.for does not have beside pipelines.
+void check_framework_sizes(const Request& request) {
+  const Framework* const made_for = framework(request.plan.framework);
+  if (made_for == nullptr) return;
+  const MeshQuestion question = mesh_question(request);
+  for (const int zero : question.zero) {
+    if (std::ranges::find(made_for->zero, zero) != made_for->zero.end()) continue;
+    std::vector<std::string> stages;
+    for (const int stage : made_for->zero) stages.push_back(std::to_string(stage));
+    refuse("parallel.zero", "a plan for " + made_for->title + " has no ZeRO " +
+                                std::to_string(zero) + "; use " + or_list(stages));
+  }
+  const auto check_whole = [&](const std::string& axis, const std::vector<std::int64_t>& sizes) {
+    if (sizes != std::vector<std::int64_t>{1})
+      refuse("parallel." + axis, "a plan for " + made_for->title + " has no " + axis + "; use 1");
+  };
+  if (!made_for->divides_tensors) check_whole("tp", question.tp);
+  if (made_for->divides_contexts_and_experts) return;
+  check_whole("cp", question.cp);
+  check_whole("ep", question.ep);
+}
+
 void check_mesh(const Request& request) {
   if (!request.plan.searched())
     refuse(given_key(request.plan),
            "the mesh is chosen first; leave this out, and set it in the pipeline's own config, "
            "results/NAME/NAME.yaml");
   check_hosts(request);
+  check_framework_sizes(request);
 }
 
 // Sizes.

@@ -20,7 +20,8 @@ std::span<const Framework> frameworks() {
        .families = {"1f1b"},
        .recompute = {None, Full},
        .zero = {0, 1},
-       .divides_contexts_and_experts = false}};
+       .divides_contexts_and_experts = false,
+       .divides_tensors = false}};
   return table;
 }
 

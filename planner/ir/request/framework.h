@@ -19,6 +19,7 @@ struct Framework {
   std::vector<Recompute> recompute = {Recompute::None};  ///< what it can compute again
   std::vector<int> zero = {0, 3};                        ///< ZeRO of replicas beside pipelines
   bool divides_contexts_and_experts = true;              ///< has cp and ep beside pipelines
+  bool divides_tensors = true;                           ///< has tp beside pipelines
 };
 
 std::span<const Framework> frameworks();

@@ -34,6 +34,7 @@ MeshQuestion mesh_question(const Request& request) {
   if (!made_for->divides_contexts_and_experts)
     for (auto* sizes : {&question.cp, &question.ep})
       if (sizes->empty()) *sizes = {1};
+  if (!made_for->divides_tensors && question.tp.empty()) question.tp = {1};
   const bool interleaves =
       made_for->families.empty() ||
       std::ranges::find(made_for->families, kInterleaved) != made_for->families.end();
