@@ -510,21 +510,27 @@ void save(const Planned& planned, const std::filesystem::path& folder, std::size
     write_file(folder / "certificate.txt", certificate_text(*planned.certificate));
 }
 
-/// The chosen mesh of a plan of an architecture.
-static std::optional<MeshRun> mesh_of(const Planned& planned) {
-  if (planned.mesh) return planned.mesh;
+/// The mesh file of a plan of an architecture, if it has one.
+static std::optional<MeshFile> mesh_file_of(const Planned& planned) {
   if (!planned.files || planned.files->model.format != ModelFormat::Mesh) return std::nullopt;
-  return read_mesh_file(planned.files->model.file).run;
+  return read_mesh_file(planned.files->model.file);
 }
 
 Exported export_for(const std::string& framework, const Planned& planned, std::size_t contestant) {
   const Contestant& exported = planned.contestants.at(contestant);
   PricedPlan priced = exported.priced();
   if (!priced.plan.files) priced.plan.files = planned.files;
-  const std::optional<MeshRun> mesh = mesh_of(planned);
-  const MeshRun run = mesh ? *mesh : run_of_pipeline(priced.plan);
-  return export_plan(framework, {priced.plan, *planned.layers, priced.costs, exported.predicted(),
-                                 run, mesh.has_value()});
+  const std::optional<MeshFile> file = mesh_file_of(planned);
+  const MeshRun run = planned.mesh ? *planned.mesh
+                      : file       ? file->run
+                                   : run_of_pipeline(priced.plan);
+  return export_plan(framework, {.plan = priced.plan,
+                                 .layers = *planned.layers,
+                                 .costs = priced.costs,
+                                 .step = exported.predicted(),
+                                 .run = run,
+                                 .of_architecture = planned.mesh || file,
+                                 .devices_per_host = file ? file->network.devices_per_host : 0});
 }
 
 Judgement certify(const std::filesystem::path& folder, std::size_t threads) {

@@ -113,7 +113,7 @@ void print_help(const po::options_description& options) {
          "failures: the plan for one device less, and what failures cost (failures --help).\n"
          "products: the matrix products to measure for a cluster file (products --help).\n"
          "figure: a figure of a paper from results.csv (figure --help).\n"
-         "export: a plan in the words of a framework, and what has no words there.\n"
+         "export: a plan as a launch.sh of a framework that trains it.\n"
          "view: one plan on the report's page, with traces of a run beside the prediction.\n"
          "compare: a plan beside torch.profiler's traces of a run of it, and why it was slower.\n"
          "Every key of a config is described in configs/REFERENCE.md.\n\n"

@@ -100,6 +100,12 @@ int calibrate(std::vector<std::string> arguments) {
   return 0;
 }
 
+void make_executable(const std::filesystem::path& file) {
+  using enum std::filesystem::perms;
+  std::filesystem::permissions(file, owner_exec | group_exec | others_exec,
+                               std::filesystem::perm_options::add);
+}
+
 /// `pfeife-exp export PLAN --for FRAMEWORK [--out FOLDER]`
 int export_plan_folder(const std::vector<std::string>& arguments) {
   po::options_description options("Options");
@@ -110,7 +116,8 @@ int export_plan_folder(const std::vector<std::string>& arguments) {
   const auto found = read_arguments(arguments, options, "plan", "pfeife-exp export");
   if (found.contains("help")) {
     std::cout << "Usage: pfeife-exp export PLAN --for FRAMEWORK [--out FOLDER]\n\n"
-                 "PLAN: plan.yaml or its folder. Prints what could not be carried over.\n\n"
+                 "PLAN: plan.yaml or its folder. The files, with a launch.sh where the framework "
+                 "trains.\nWhat the framework cannot run of the plan is an error.\n\n"
               << options;
     return 0;
   }
@@ -126,6 +133,7 @@ int export_plan_folder(const std::vector<std::string>& arguments) {
   make_folder(out);
   for (const ExportedFile& file : exported.files) {
     write_file(out / file.name, file.text);
+    if (file.name == "launch.sh") make_executable(out / file.name);
     std::cout << (out / file.name).string() << "\n";
   }
   if (!exported.lost.empty()) std::cout << "\nnot carried over\n";

@@ -291,7 +291,7 @@ class Plan:
             folder: The files are written there; absent, nowhere.
 
         Returns:
-            The files, and in `lost` what the framework has no words for.
+            The files, one of them launch.sh where the framework trains; in `lost` the parts of the model left out.
 
         Raises:
             ConfigError: The framework cannot run the plan, or its files cannot describe the model.
@@ -301,6 +301,8 @@ class Plan:
             Path(folder).mkdir(parents=True, exist_ok=True)
             for name, content in files:
                 (Path(folder) / name).write_bytes(content)
+                if name == "launch.sh":
+                    (Path(folder) / name).chmod(0o755)
         return Exported(files[0][1].decode("utf-8", "replace"), lost, dict(files))
 
     def compare(self, measured: PathLike | Traced | Sequence[Traced]) -> Compared:

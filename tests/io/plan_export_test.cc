@@ -72,36 +72,119 @@ TEST(PlanExport, MegatronsLayoutHasTheBlocksOfEveryStage) {
                     HasSubstr("  --global-batch-size 16\n"), Not(HasSubstr("--recompute"))));
 }
 
-TEST(PlanExport, ACutInsideOfABlockIsMovedAndSaid) {
+TEST(PlanExport, ACutInsideOfABlockIsRefused) {
   const Plan plan = plan_of({5}, 2);  // behind the attention of block 2
-  EXPECT_EQ(layout(plan), "Et*3|t*3L");
-  EXPECT_MESSAGE(exported("megatron", plan).lost.at(0));
+  EXPECT_MESSAGE(message_of([&] { exported("megatron", plan); }));
 }
 
 TEST(PlanExport, MegatronRecomputesEqualNumbersInAllStages) {
   const auto text = [](const Plan& plan) { return exported("megatron", plan).files.at(0).text; };
+  const auto refusal = [](const Plan& plan) {
+    return message_of([&] { exported("megatron", plan); });
+  };
   Plan plan = plan_of({4}, 2);
   plan.recomputed.stages = {true, true};
   EXPECT_THAT(text(plan),
               HasSubstr("--recompute-method uniform\n  --recompute-num-layers 4\n"));  // the larger
   plan.recomputed = {.blocks = {{LayerId{1}, LayerId{2}}, {LayerId{5}, LayerId{6}}}};
   EXPECT_THAT(text(plan), HasSubstr("--recompute-method block\n  --recompute-num-layers 1\n"));
-  EXPECT_THAT(exported("megatron", plan).lost, IsEmpty());
   plan.recomputed.blocks.push_back({LayerId{7}, LayerId{10}});  // two more, as one piece
-  EXPECT_THAT(text(plan), HasSubstr("--recompute-num-layers 3\n"));
-  EXPECT_THAT(exported("megatron", plan).lost, Contains(HasSubstr("recompute 1 3 blocks")));
-  plan.recomputed = {.blocks = {{LayerId{1}, LayerId{1}}}};
+  EXPECT_THAT(refusal(plan), HasSubstr("recompute 1 3 blocks"));
+  // The attention of every block; of one alone.
+  plan.recomputed = {};
+  for (int block = 0; block < 6; ++block)
+    plan.recomputed.blocks.push_back({LayerId{2 * block + 1}, LayerId{2 * block + 1}});
   EXPECT_THAT(text(plan), HasSubstr("--recompute-granularity selective\n"));
+  plan.recomputed.blocks.resize(1);
+  EXPECT_THAT(refusal(plan), HasSubstr("attention is recomputed in 1 of 6 blocks"));
 }
 
-TEST(PlanExport, WhatHasNoWordsThereIsSaid) {
+TEST(PlanExport, EveryReasonOfARefusalIsSaid) {
   Plan plan = plan_of({2, 6, 8}, 2);
   plan.spec.family = "zbv";
   plan.placement = v_shape(2);
   plan.placement.device_of_rank = {DeviceId{1}, DeviceId{0}};
   plan.recomputed = {.stages = {true, false, false, false}, .except_last = true};
   for (const char* name : {"megatron", "torchtitan", "automodel", "deepspeed"})
-    for (const std::string& sentence : exported(name, plan).lost) EXPECT_MESSAGE(sentence);
+    EXPECT_MESSAGE(message_of([&] { exported(name, plan); }));
+}
+
+TEST(PlanExport, MegatronInterleavesMultiplesOfItsRanks) {
+  Plan plan = plan_of({2, 6, 8}, 2);
+  plan.spec.microbatches = 7;
+  EXPECT_THAT(message_of([&] { exported("megatron", plan); }),
+              HasSubstr("7 microbatches of an interleaved schedule"));
+}
+
+/// An architecture of six blocks on two ranks, exported.
+Exported of_model(const std::string& name, const Architecture& model) {
+  const Plan plan = plan_of({4}, 2);
+  MeshRun run = run_of_pipeline(plan);
+  run.architecture = model;
+  run.optimizer = Optimizer::Adam;
+  run.type = DType::BFloat16;
+  const Layers layers = six_blocks();
+  return export_plan(name, {.plan = plan,
+                            .layers = layers,
+                            .costs = {},
+                            .step = {},
+                            .run = run,
+                            .of_architecture = true,
+                            .devices_per_host = 4});
+}
+
+Architecture llama_like() {
+  return {.name = "small",
+          .layers = 6,
+          .hidden = 64,
+          .heads = 8,
+          .kv_heads = 2,
+          .head_size = 8,
+          .feed_forward = 160,
+          .vocabulary = 1000,
+          .sequence = 128,
+          .norm = NormKind::Rms,
+          .activation = Activation::Swiglu,
+          .attention = AttentionKind::Fused,
+          .position = PositionKind::Rotary,
+          .bias = {false, false, false, false},
+          .tied_embedding = false};
+}
+
+// Mixtral has experts and no norm of queries and keys: dense llama3 is another model.
+TEST(PlanExport, TorchtitansModelIsThePlannedOne) {
+  Architecture model = llama_like();
+  const auto text = [&] { return of_model("torchtitan", model).files.at(0).text; };
+  EXPECT_THAT(text(), HasSubstr("family._build_llama3_layers("));
+  model.experts = 8, model.top_k = 2;
+  EXPECT_THAT(text(), AllOf(HasSubstr("family._build_qwen3_moe_layers("),
+                            HasSubstr("num_experts=8,\n"), HasSubstr("top_k=2,\n"),
+                            HasSubstr("moe_hidden_dim=160,\n"), HasSubstr("qk_norm = None\n")));
+  model.query_key_norm = QueryKeyNorm::Head;
+  EXPECT_THAT(text(), Not(HasSubstr("qk_norm = None\n")));
+}
+
+TEST(PlanExport, ModelsThatAFrameworkDoesNotHaveAreRefused) {
+  Architecture gpt = llama_like();
+  gpt.norm = NormKind::Layer, gpt.activation = Activation::Gelu;
+  gpt.position = PositionKind::Learned, gpt.attention = AttentionKind::Plain;
+  gpt.bias = {}, gpt.dropout = 0.1, gpt.tied_embedding = true;
+  EXPECT_NO_THROW(of_model("megatron", gpt));
+  Architecture windowed = llama_like();
+  windowed.window = 16, windowed.sinks = true;
+  for (const char* name : {"megatron", "torchtitan", "automodel", "deepspeed"})
+    for (const Architecture& model : {gpt, windowed})
+      if (name != std::string("megatron") || model.window > 0)
+        EXPECT_MESSAGE(message_of([&] { of_model(name, model); }));
+}
+
+TEST(PlanExport, LaunchesAskForHostsOfTheCluster) {
+  for (const char* name : {"megatron", "torchtitan", "automodel", "deepspeed"}) {
+    const Exported made = of_model(name, llama_like());
+    EXPECT_EQ(made.files.back().name, "launch.sh");
+    EXPECT_THAT(made.files.back().text,
+                AllOf(HasSubstr("PLANNED=2\n"), HasSubstr("GPUS_PER_NODE=${GPUS_PER_NODE:-2}\n")));
+  }
 }
 
 // Interleaved on two ranks, by hand: blocks 0 / 1 and 2 / 3 / 4 and 5.

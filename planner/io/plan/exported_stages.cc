@@ -55,7 +55,7 @@ std::vector<std::vector<std::string>> other_modules(const PlanToExport& planned)
 }  // namespace
 
 StagesInModules stages_in_modules(const PlanToExport& planned, const std::string& title,
-                                  std::vector<std::string>& lost) {
+                                  std::vector<std::string>& refused) {
   StagesInModules modules{.list = list_of_blocks(planned, title)};
   const std::vector<Layer>& layers = planned.layers.layers;
   std::int64_t blocks = 0;
@@ -69,8 +69,8 @@ StagesInModules stages_in_modules(const PlanToExport& planned, const std::string
     const std::string within = numbered_module(layers[end - 1].module_path);
     if (within != numbered_module(layers[end].module_path)) continue;
     const std::string place = !within.empty() ? within : blocks == 0 ? "the embedding" : "the head";
-    lost.push_back("cut " + std::to_string(s) + " lies inside of " + place + ": " + title +
-                   " cuts between layers, so it is moved to the end of that");
+    refused.push_back("cut " + std::to_string(s) + " lies inside of " + place + ": " + title +
+                      " cuts between layers");
   }
   modules.first.push_back(blocks);
   modules.others = other_modules(planned);
@@ -107,7 +107,7 @@ RecomputedModules recomputed_modules(const PlanToExport& planned, const StagesIn
       if (ends && begin >= first)
         ++modules.blocks[stage];
       else
-        modules.attention = true;
+        ++modules.attention;
     }
   }
   return modules;
@@ -134,7 +134,7 @@ Placed placed(const Placement& placement) {
 }
 
 void add_common_losses(const PlanToExport& planned, const std::string& title,
-                       std::vector<std::string>& lost) {
+                       std::vector<std::string>& refused) {
   std::vector<std::int64_t> devices;
   bool moved = false;
   for (std::size_t r = 0; r < planned.plan.placement.ranks(); ++r) {
@@ -143,14 +143,14 @@ void add_common_losses(const PlanToExport& planned, const std::string& title,
     moved = moved || device != r;
   }
   if (moved)
-    lost.push_back("the ranks of the pipeline run on devices " + listed(devices) + ": " + title +
-                   " numbers ranks as they are launched, so launch them in that order");
+    refused.push_back("the ranks of the pipeline run on devices " + listed(devices) + ": " + title +
+                      " has them in order; plan with devices in order");
   if (planned.plan.recomputed.except_last)
-    lost.push_back("the last microbatch of each stage is not recomputed in the plan: " + title +
-                   " recomputes all alike");
+    refused.push_back("the last microbatch of each stage is not recomputed in the plan: " + title +
+                      " recomputes all alike");
   if (!planned.run.modules.empty() && title != "Megatron-LM")
-    lost.push_back("modules recomputed in every layer (" + recomputed_text(planned.run) +
-                   "): " + title + " has no such choice");
+    refused.push_back("modules recomputed in every layer (" + recomputed_text(planned.run) +
+                      "): " + title + " has no such choice");
 }
 
 bool in_order(const MeshRun& run, std::vector<Axis> order) {
@@ -161,21 +161,21 @@ bool in_order(const MeshRun& run, std::vector<Axis> order) {
 }
 
 void add_order(const PlanToExport& planned, const std::string& title,
-               std::vector<std::string>& lost) {
+               std::vector<std::string>& refused) {
   if (!in_order(planned.run, {Axis::Tensor, Axis::Context, Axis::Data, Axis::Pipeline}))
-    lost.push_back("the order of the axes: " + title + " has tp, cp, dp, pp, neighbours first");
+    refused.push_back("the order of the axes: " + title + " has tp, cp, dp, pp, neighbours first");
 }
 
 void add_shared_parameters(const PlanToExport& planned, const std::string& title,
-                           std::vector<std::string>& lost) {
+                           std::vector<std::string>& refused) {
   const Partition& cuts = planned.plan.partition;
   for (const LayerParameter& parameter : planned.layers.parameters)
     if (parameter.gradient > Bytes{0} && !cuts.cuts.empty() &&
         std::ranges::any_of(cuts.cuts, [&](std::int32_t cut) {
           return parameter.users.front().value <= cut && cut < parameter.users.back().value;
         }))
-      lost.push_back("parameter \"" + parameter.name + "\" is shared by stages: " + title +
-                     " refuses that; untie it in the model");
+      refused.push_back("parameter \"" + parameter.name + "\" is shared by stages: " + title +
+                        " refuses that; untie it in the model");
 }
 
 std::string torch_schedule(const PlanToExport& planned) {

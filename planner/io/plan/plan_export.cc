@@ -11,6 +11,14 @@ struct PlanWriter {
   const char* name;
   Exported (*write)(const PlanToExport& planned);
 };
+
+std::string refusal(const std::string& name, const std::vector<std::string>& reasons) {
+  std::string text = "the plan cannot be exported for " + name + ":";
+  for (const std::string& reason : reasons) text += "\n  " + reason;
+  return text + "\nplan: {for: " + name +
+         "} in the config keeps to its schedules, cuts and recomputation; torch takes every model";
+}
+
 constexpr PlanWriter kWriters[] = {
     {"torch", export_for_torch},           {"megatron", export_for_megatron},
     {"torchtitan", export_for_torchtitan}, {"automodel", export_for_automodel},
@@ -31,7 +39,12 @@ Exported export_plan(const std::string& name, const PlanToExport& planned) {
     if (const std::string why = why_not_executed(where, {planned.plan, planned.run.format});
         !why.empty())
       throw ConfigError({}, name + ": " + why);
-    return writer.write(planned);
+    Exported exported = writer.write(planned);
+    if (!exported.refused.empty()) throw ConfigError({}, refusal(name, exported.refused));
+    const std::vector<std::string>& parts = planned.run.architecture.left_out;
+    if (planned.of_architecture)
+      exported.lost.insert(exported.lost.end(), parts.begin(), parts.end());
+    return exported;
   }
   std::string known;
   for (const std::string& framework : export_names())

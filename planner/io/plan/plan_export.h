@@ -1,8 +1,9 @@
 // A plan in the words of others: frameworks that train it, simulators that replay it.
 //   for (const std::string& framework : export_names()) std::puts(framework.c_str());
 //
-// Each row of the table is a writer, one file here each: plan values go in; texts, and what they
-// could not carry over, come out. What a framework runs: planner/ir/request/framework.h.
+// Each row of the table is a writer, one file here each: plan values go in, texts come out. What a
+// framework cannot run of a plan is an error, never a comment. What a framework runs:
+// planner/ir/request/framework.h.
 #pragma once
 
 #include <optional>
@@ -26,6 +27,7 @@ struct PlanToExport {
   /// Degrees of parallelism and batch; of an architecture, else of a pipeline and its replicas.
   const MeshRun& run;
   bool of_architecture = false;
+  std::int64_t devices_per_host = 0;  ///< of the cluster; 0 = unknown
 };
 
 struct ExportedFile {
@@ -35,13 +37,16 @@ struct ExportedFile {
 };
 struct Exported {
   std::vector<ExportedFile> files;     ///< the first one names the others
-  std::vector<std::string> lost = {};  ///< a sentence for each thing that has no word there
+  std::vector<std::string> lost = {};  ///< a sentence for each part of the model left out
+  /// Reasons for which the framework cannot run the plan; empty in what export_plan() returns.
+  std::vector<std::string> refused = {};
   friend bool operator==(const Exported&, const Exported&) = default;
 };
 
 /// The names of the table.
 std::vector<std::string> export_names();
-/// Errors: ConfigError for a name that is not there, and for a model that nothing there can be.
+/// Errors: ConfigError for a name that is not there, and for a plan or a model that the framework
+/// cannot run, with every reason.
 Exported export_plan(const std::string& name, const PlanToExport& planned);
 
 /// The run of a plan whose model is no architecture: its ranks and replicas.

@@ -23,16 +23,16 @@ struct StagesInModules {
   std::int64_t blocks() const { return first.back(); }
   std::int64_t blocks(std::size_t stage) const { return first[stage + 1] - first[stage]; }
 };
-/// A cut inside of a block, of the embedding or of the head is moved to its end, which `lost` then
-/// says. Errors: ConfigError if the model has no list of blocks, or several.
+/// A cut inside of a block, of the embedding or of the head is a reason to refuse. Errors:
+/// ConfigError if the model has no list of blocks, or several.
 StagesInModules stages_in_modules(const PlanToExport& planned, const std::string& title,
-                                  std::vector<std::string>& lost);
+                                  std::vector<std::string>& refused);
 
 /// What of the blocks is computed again.
 struct RecomputedModules {
   std::vector<std::int64_t> blocks;  ///< [stage] how many
   bool stages = false;               ///< each as one piece: whole stages are
-  bool attention = false;            ///< pieces of blocks, too: their attention
+  std::int64_t attention = 0;        ///< blocks of which a piece alone is: their attention
   bool any = false;
 
   std::int64_t most() const;
@@ -52,16 +52,16 @@ Placed placed(const Placement& placement);
 /// Which device runs which rank, and which microbatch is not recomputed: no framework has words for
 /// these.
 void add_common_losses(const PlanToExport& planned, const std::string& title,
-                       std::vector<std::string>& lost);
+                       std::vector<std::string>& refused);
 
 /// The axes that divide the work are in this order, neighbours first.
 bool in_order(const MeshRun& run, std::vector<Axis> order);
 /// The order of a mesh's axes, where a framework has tp, cp, dp, pp alone, neighbours first.
 void add_order(const PlanToExport& planned, const std::string& title,
-               std::vector<std::string>& lost);
+               std::vector<std::string>& refused);
 /// What stages share, where a framework refuses such models in a pipeline.
 void add_shared_parameters(const PlanToExport& planned, const std::string& title,
-                           std::vector<std::string>& lost);
+                           std::vector<std::string>& refused);
 
 /// The class of torch.distributed.pipelining that puts as many stages on the ranks, in the plan's
 /// order: "Interleaved1F1B".
@@ -71,6 +71,29 @@ bool says_all_rows(const PlanToExport& planned);
 /// The rows without transfers, reductions and steps, as torch reads them ("compute_only").
 std::string compute_rows(const Schedule& schedule);
 
+/// Reasons for which a framework's plain decoder is not the model: unlike layers, windows, sinks,
+/// norms of queries and keys.
+void refuse_unlike_layers(const Architecture& model, const std::string& title,
+                          std::vector<std::string>& refused);
+/// Flags of pretrain_gpt.py for the model of an architecture.
+std::vector<std::string> megatron_model(const MeshRun& run, std::vector<std::string>& refused);
+/// Python lines of torchtitan_plan.py: MODEL, VOCABULARY, and the function model_spec(), which
+/// makes the model of an architecture by torchtitan's own builders.
+std::string torchtitan_model(const MeshRun& run, std::vector<std::string>& refused);
+/// config.json of the model of an architecture, for transformers; "" if that is refused.
+std::string hugging_face_config(const Architecture& model, const std::string& title,
+                                std::vector<std::string>& refused);
+
+/// What launch.sh starts on each host.
+struct Launch {
+  std::string title;                        ///< the framework's
+  std::vector<std::string> variables = {};  ///< lines of the script's head, with their defaults
+  std::string settings = {};                ///< lines of bash before the launch
+  std::string program = {};                 ///< what torchrun starts, with its arguments
+};
+/// launch.sh: torchrun on each host, with hosts from the environment.
+ExportedFile launch_script(const PlanToExport& planned, const Launch& launch);
+
 /// "# a line of text" for each, in lines that fit.
 std::string commented(const std::vector<std::string>& sentences);
 
@@ -79,13 +102,13 @@ std::string commented(const std::vector<std::string>& sentences);
 /// split_points.json; where torch.distributed.pipelining can run the plan, schedule_torch.csv and
 /// run_in_torch.py, too.
 Exported export_for_torch(const PlanToExport& planned);
-/// megatron_args.sh: flags for Megatron-LM as a bash array.
+/// megatron_args.sh, flags for Megatron-LM as a bash array, and launch.sh.
 Exported export_for_megatron(const PlanToExport& planned);
-/// torchtitan_plan.py, a config of a run, and the rows as schedule_torchtitan.csv.
+/// torchtitan_plan.py, a config of a run, the rows as schedule_torchtitan.csv, and launch.sh.
 Exported export_for_torchtitan(const PlanToExport& planned);
-/// automodel.yaml, sections of a recipe, and the rows as schedule_automodel.csv.
+/// automodel.yaml, a recipe, the rows as schedule_automodel.csv, config.json, and launch.sh.
 Exported export_for_automodel(const PlanToExport& planned);
-/// deepspeed_plan.py, which makes a PipelineModule.
+/// deepspeed_plan.py, which makes a PipelineModule and trains it, config.json, and launch.sh.
 Exported export_for_deepspeed(const PlanToExport& planned);
 /// plan.RANK.et: a Chakra execution trace of each rank's step.
 Exported export_for_chakra(const PlanToExport& planned);
