@@ -438,6 +438,31 @@ def check_automodel():
         assert refused(parse_distributed_section, {**recipe["distributed"], "pipeline": {"modules": stages}})
 
 
+def layers_of_transformers(module, model):
+    """The planned model's layers take one another's outputs, and have all of its parameters."""
+    import torch
+
+    class LayerSpec:
+        def __init__(self, typename, *arguments):
+            self.typename, self.arguments = typename, arguments
+
+        def build(self):
+            return self.typename(*self.arguments)
+
+    sys.modules["deepspeed.pipe"].LayerSpec = LayerSpec
+    parameters, value = 0, torch.zeros((1, 16), dtype=torch.long, device="meta")
+    with torch.device("meta"):
+        for spec in module.marked(module.layers()):
+            layer = spec.build()
+            parameters += sum(parameter.numel() for parameter in layer.parameters())
+            value = layer(value) if "experts" not in model else value  # routers need values
+    assert "experts" in model or value.shape == (1, 16, model["vocabulary"])
+    assert parameters == model["parameters"]
+    tokens, labels = next(module.tokens())
+    assert tokens.shape == labels.shape == (1, 2048) and torch.equal(tokens[:, 1:], labels[:, :-1])
+    assert module.loss(torch.zeros(1, 4, 10), torch.zeros(1, 4, dtype=torch.long)).item() - 2.302585 < 1e-4
+
+
 def check_deepspeed():
     import importlib.util
     import types
@@ -492,6 +517,8 @@ def check_deepspeed():
         for layers in ([Block() for _ in range(BLOCKS + 2)], [LayerSpec(Block) for _ in range(BLOCKS + 2)]):
             assert [int(n) for n in module.pipeline(layers).parts] == ends, ends
         assert refused(module.pipeline, [Block()] * 3)
+        if plan.name in DEGREES and (KEPT / "transformers/ready").exists():
+            layers_of_transformers(module, model)
         assert module.CONFIG["gradient_accumulation_steps"] * module.CONFIG["train_micro_batch_size_per_gpu"] * (
             DEGREES.get(plan.name, (1, 1, 1, 1))[3]) == (32 if plan.name in DEGREES else 8 * module.CONFIG["train_micro_batch_size_per_gpu"])
         module.FIRST_LAYERS[1] += 1

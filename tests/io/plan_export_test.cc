@@ -109,11 +109,17 @@ TEST(PlanExport, EveryReasonOfARefusalIsSaid) {
     EXPECT_MESSAGE(message_of([&] { exported(name, plan); }));
 }
 
-TEST(PlanExport, MegatronInterleavesMultiplesOfItsRanks) {
+// Rounds are as long as the ranks are many unless that does not divide the microbatches.
+TEST(PlanExport, MegatronInterleavesThePlansRounds) {
   Plan plan = plan_of({2, 6, 8}, 2);
-  plan.spec.microbatches = 7;
+  const std::string flag = "--microbatch-group-size-per-virtual-pipeline-stage";
+  const auto text = [&] { return exported("megatron", plan).files.at(0).text; };
+  EXPECT_THAT(text(), Not(HasSubstr(flag)));
+  plan.spec.microbatches = 3;
+  EXPECT_THAT(text(), HasSubstr(flag + " 3\n"));
+  plan.spec.microbatches = 1;
   EXPECT_THAT(message_of([&] { exported("megatron", plan); }),
-              HasSubstr("7 microbatches of an interleaved schedule"));
+              HasSubstr("1 microbatches of an interleaved schedule on 2 ranks"));
 }
 
 /// An architecture of six blocks on two ranks, exported.

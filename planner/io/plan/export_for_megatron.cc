@@ -61,10 +61,10 @@ void compare_schedule(const PlanToExport& planned, std::vector<std::string>& ref
     refused.emplace_back(
         "stages do not lie in turn on the ranks: Megatron-LM puts stage s on rank s "
         "mod pp");
-  if (spec.stages_per_rank > 1 && spec.microbatches % spec.ranks != 0)
+  if (spec.stages_per_rank > 1 && spec.microbatches < spec.ranks)
     refused.push_back(std::to_string(spec.microbatches) +
-                      " microbatches of an interleaved schedule: Megatron-LM takes multiples of " +
-                      std::to_string(spec.ranks) + ", its ranks");
+                      " microbatches of an interleaved schedule on " + std::to_string(spec.ranks) +
+                      " ranks: Megatron-LM takes at least as many as ranks");
 }
 
 std::vector<std::string> optimizer_flags(const Optimizer& optimizer,
@@ -139,6 +139,12 @@ Exported export_for_megatron(const PlanToExport& planned) {
   if (run.mesh.experts > 1) number("--expert-model-parallel-size", run.mesh.experts);
   number("--pipeline-model-parallel-size", size(Axis::Pipeline));
   number("--num-layers", stages.blocks());
+  // Rounds of more microbatches than ranks, where these do not divide all.
+  const ScheduleSpec& spec = planned.plan.spec;
+  if (spec.stages_per_rank > 1 && spec.microbatches > spec.ranks &&
+      spec.microbatches % spec.ranks != 0)
+    number("--microbatch-group-size-per-virtual-pipeline-stage",
+           static_cast<std::int64_t>(spec.microbatches / (spec.microbatches / spec.ranks)));
   // Without a pipeline there is nothing to lay out.
   if (stages.stages() > 1)
     flags.push_back("--pipeline-model-parallel-layout '" + layout_of(stages) + "'");
