@@ -52,7 +52,7 @@ def is_as_announced(form: object, part: object) -> bool:
 def laid_out_like(form: Form, shape: torch.Size) -> Form:
     """The same type with another shape, whose dimensions lie in the same order in memory."""
     stride, step = [1] * len(shape), 1
-    for d in sorted(range(len(shape)), key=lambda d: (form.stride[d], -d)):
+    for d in sorted(range(len(shape)), key=lambda d: (form.stride[d], form.shape[d], -d)):
         stride[d], step = step, step * max(shape[d], 1)
     return Form(form.dtype, shape, tuple(stride))
 

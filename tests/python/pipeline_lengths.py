@@ -214,7 +214,7 @@ def planned_for_lengths(context):
     """plan(lengths=, microbatch_order="search") of a module, then the list in the order of `lengths`, whatever order was found."""
     lengths = LENGTHS[1][: context.microbatches]
     own, module = made(), made()
-    captured = pfeife.capture(own, **batch_of(1, 12, torch.Generator()), dynamic_shapes=OPEN)
+    captured = pfeife.capture(own, **batch_of(1, max(lengths), torch.Generator()), dynamic_shapes=OPEN)
     plan = pfeife.plan(
         captured, pfeife.uniform_cluster(context.ranks, **CLUSTER), lengths=[[length] for length in lengths], microbatch_order="search",
         families=["1f1b"], baselines=[], calibration={"stage_overhead": "0 us"}

@@ -29,12 +29,24 @@ def test_trains_as_the_plain_module_on_the_same_microbatches(found, ranks, case)
         ({"tokens": {0: "length"}}, r"dynamic_shapes: dimension 0 of tokens \[4, 6\] counts samples, which may differ anyway"),
         ({"tokens": {2: "length"}}, r"dynamic_shapes: dimension 2 of tokens \[4, 6\] is none that it has"),
         ({"tokens": 1}, "dynamic_shapes: tokens has 1; a dimension and a name"),
-        ({"tokens": {1: "length"}}, "no graph of this model holds for other sizes in the dimensions of dynamic_shapes"),  # labels are as many
     ],
 )
 def test_dimensions_that_cannot_be_open_are_refused(named, why):
     with pytest.raises(pfeife.Unexportable, match=why):
         pfeife.capture(Long(), **batch_of(4, 6, torch.Generator()), dynamic_shapes=named)
+
+
+def test_a_length_that_a_weight_has_cannot_be_open():
+    class Wide(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = torch.nn.Linear(6, 3), torch.nn.Linear(3, 1)
+
+        def forward(self, x):
+            return self.last(self.first(x)).pow(2).mean()
+
+    with pytest.raises(pfeife.Unexportable, match="no graph of this model holds for other sizes in the dimensions of dynamic_shapes"):
+        pfeife.capture(Wide(), x=torch.ones(4, 6), dynamic_shapes={"x": {1: "length"}})
 
 
 def test_one_token_is_no_example_of_an_open_length():
