@@ -6,9 +6,11 @@
 #include "experiments/plans/cut_places.h"
 #include "experiments/plans/handed_plans.h"
 #include "experiments/plans/head_choice.h"
+#include "planner/ir/request/framework.h"
 #include "planner/search/choices/advice.h"
 #include "planner/search/choices/leaner_orders.h"
 #include "planner/search/search.h"
+#include "planner/search/steps/equal_blocks.h"
 #include "planner/search/steps/step.h"
 
 namespace pfeife {
@@ -84,6 +86,9 @@ CaseInputs search_plans(const CaseInputs& inputs, const LayersOf& layers_of,
   const bool compared = options.keep > 1 && !config.plan.reference;
   add_handed_plans(inputs, problem, options, plans);
   if (compared) add_less_memory(problem, options, config.plan.rule(), plans.pool);
+  if (const Framework* made_for = framework(config.plan.framework);
+      made_for != nullptr && made_for->equal_blocks)
+    make_blocks_equal(problem, plans.pool);
   if (plans.answer().alternatives.empty())
     plans.pool.set_alternatives(head_alternatives(config, *settled.layers, plans.answer()));
   const Origin origin = config.plan.reference ? Origin::Reference : Origin::Search;

@@ -37,7 +37,7 @@ std::vector<std::string> recomputation(const RecomputedModules& again,
     flags.insert(flags.end(), {"--recompute-method uniform", "--recompute-num-layers 1"});
   } else {
     flags.insert(flags.end(), {"--recompute-method block", "--recompute-num-layers " + most});
-    if (!again.equal())
+    if (!recomputes_equally(again, stages))
       refused.push_back("the stages of the plan recompute " + listed(again.blocks) +
                         " blocks: Megatron-LM has one number for all");
     if (again.stages)

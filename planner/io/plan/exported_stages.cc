@@ -78,9 +78,6 @@ StagesInModules stages_in_modules(const PlanToExport& planned, const std::string
 }
 
 std::int64_t RecomputedModules::most() const { return std::ranges::max(blocks); }
-bool RecomputedModules::equal() const {
-  return std::ranges::all_of(blocks, [&](std::int64_t n) { return n == blocks.front(); });
-}
 
 RecomputedModules recomputed_modules(const PlanToExport& planned, const StagesInModules& stages) {
   const Recomputed& again = planned.plan.recomputed;
@@ -111,6 +108,12 @@ RecomputedModules recomputed_modules(const PlanToExport& planned, const StagesIn
     }
   }
   return modules;
+}
+
+bool recomputes_equally(const RecomputedModules& again, const StagesInModules& stages) {
+  for (std::size_t s = 0; s < stages.stages(); ++s)
+    if (again.blocks[s] != std::min(again.most(), stages.blocks(s))) return false;
+  return true;
 }
 
 bool recomputes_all(const RecomputedModules& again, const StagesInModules& stages) {

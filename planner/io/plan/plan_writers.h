@@ -36,10 +36,11 @@ struct RecomputedModules {
   bool any = false;
 
   std::int64_t most() const;
-  bool equal() const;  ///< in all stages
   friend bool operator==(const RecomputedModules&, const RecomputedModules&) = default;
 };
 RecomputedModules recomputed_modules(const PlanToExport& planned, const StagesInModules& stages);
+/// The same number of blocks of each stage, or all where a stage has fewer.
+bool recomputes_equally(const RecomputedModules& again, const StagesInModules& stages);
 /// Every block of every stage.
 bool recomputes_all(const RecomputedModules& again, const StagesInModules& stages);
 /// "3 2 2 0".

@@ -12,6 +12,7 @@ std::span<const Framework> frameworks() {
        .title = "Megatron-LM",
        .families = {"1f1b", "interleaved_1f1b"},
        .recompute = {None, Full, Blocks, Attention},
+       .equal_blocks = true,
        .zero = {0, 1, 3}},
       {.name = "torchtitan", .title = "torchtitan", .recompute = {None, Full}},
       {.name = "automodel", .title = "NeMo AutoModel", .recompute = {None, Full}},

@@ -17,9 +17,10 @@ struct Framework {
   bool between_modules = true;
   std::vector<std::string> families = {};  ///< schedules that it runs; empty = every one
   std::vector<Recompute> recompute = {Recompute::None};  ///< what it can compute again
-  std::vector<int> zero = {0, 3};                        ///< ZeRO of replicas beside pipelines
-  bool divides_contexts_and_experts = true;              ///< has cp and ep beside pipelines
-  bool divides_tensors = true;                           ///< has tp beside pipelines
+  bool equal_blocks = false;                 ///< recomputes equally many blocks of each stage
+  std::vector<int> zero = {0, 3};            ///< ZeRO of replicas beside pipelines
+  bool divides_contexts_and_experts = true;  ///< has cp and ep beside pipelines
+  bool divides_tensors = true;               ///< has tp beside pipelines
 };
 
 std::span<const Framework> frameworks();

@@ -35,6 +35,11 @@ void Pool::add(std::vector<Priced> plans) {
   add_near(std::move(plans));
 }
 
+void Pool::replace(std::vector<Priced> plans) {
+  answer_.plans.clear(), answer_.all.clear(), answer_.front.clear();
+  add(std::move(plans));
+}
+
 void Pool::add_near(std::vector<Priced> plans) {
   if (plans.empty()) return;
   std::vector<Priced>& front = answer_.front;

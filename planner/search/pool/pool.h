@@ -32,6 +32,8 @@ class Pool {
   /// Plans that fit, each the best that a proposer has of its schedule. The fastest go first; of
   /// equally fast ones the first that was added. With a plan, nothing is infeasible.
   void add(std::vector<Priced> plans);
+  /// These plans in place of all that there are.
+  void replace(std::vector<Priced> plans);
   /// Plans for the front alone: beside the best, or less full.
   void add_near(std::vector<Priced> plans);
   /// Answer::plans are the `most` fastest of all, and no schedule that has one is rejected.

@@ -18,15 +18,15 @@ namespace {
 
 constexpr double kTooFull = Candidates::kTooFull;
 constexpr const char* kFamily = "zb_greedy";
-constexpr double kHottest = 1e-2;        ///< temperature at first, of the score
-constexpr double kColdest = 1e-4;        ///< and in the end
-constexpr std::size_t kStarts = 4;       ///< placements of plans to begin with
-constexpr std::size_t kRuns = 2;         ///< of annealing, from each
-constexpr std::size_t kBestOfRun = 2;    ///< placements
-constexpr std::size_t kTurns = 30'000;   ///< that annealing decides, of effort 1
-constexpr std::size_t kPolished = 8;     ///< placements
-constexpr std::size_t kEffortShare = 4;  ///< each of them takes such a part of the effort
-constexpr std::size_t kMostStages = 6;   ///< a rank, in the mean
+constexpr double kHottest = 1e-2;               ///< temperature at first, of the score
+constexpr double kColdest = 1e-4;               ///< and in the end
+constexpr std::size_t kStarts = 4;              ///< placements of plans to begin with
+constexpr std::size_t kRuns = 2;                ///< of annealing, from each
+constexpr std::size_t kBestOfRun = 2;           ///< placements
+constexpr std::size_t kTurns = 30'000;          ///< that annealing decides, of effort 1
+constexpr std::size_t kPolishedPlacements = 8;  ///< placements
+constexpr std::size_t kEffortShare = 4;         ///< each of them takes such a part of the effort
+constexpr std::size_t kMostStages = 6;          ///< a rank, in the mean
 
 /// Stages on ranks, and the rule that makes the best order known for them.
 struct Placed {
@@ -194,7 +194,7 @@ void add_placed_plans(const Problem& problem, const SearchOptions& options,
     for (const Placed& placed : std::span(found).first(std::min(kBestOfRun, found.size())))
       if (std::ranges::find(best, placed.spec, &Placed::spec) == best.end()) best.push_back(placed);
   std::ranges::stable_sort(best, {}, [](const Placed& placed) { return placed.order.score; });
-  best.resize(std::min(best.size(), kPolished));
+  best.resize(std::min(best.size(), kPolishedPlacements));
   std::vector<std::optional<Priced>> found(best.size());
   parallel_for(best.size(), options.threads, [&](std::size_t i) {
     found[i] = polished(model, problem, best[i], options, search);
