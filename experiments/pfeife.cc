@@ -453,7 +453,7 @@ static void check(const Choice& choice, const Layers& layers) {
                                      " stages, and the cuts make ", choice.partition.stages()));
   std::string illegal = illegal_because(layers, choice.partition);
   if (illegal.empty())
-    illegal = illegal_because(layers, choice.partition, choice.recomputed.blocks);
+    illegal = illegal_because(layers, choice.partition, choice.activations.blocks);
   if (!illegal.empty()) throw ConfigError({}, illegal);
 }
 

@@ -359,9 +359,9 @@ std::vector<nb::dict> stages(const Planned& planned, std::size_t contestant) {
     stage["receives"] = nb::cast(receives);
     stage["sends"] = nb::cast(sends);
     stage["gradients_from"] = nb::cast(std::vector(gradients.begin(), gradients.end()));
-    const bool recomputed = s < plan.recomputed.stages.size() && plan.recomputed.stages[s];
+    const bool recomputed = s < plan.activations.stages.size() && plan.activations.stages[s];
     stage["recomputed"] = recomputed;
-    stage["offload"] = s < plan.recomputed.offload.size() ? plan.recomputed.offload[s] : 0.0;
+    stage["offload"] = s < plan.activations.offload.size() ? plan.activations.offload[s] : 0.0;
   }
   return stages;
 }
@@ -418,7 +418,7 @@ void bind_planned(nb::module_& m) {
       .def_prop_ro("precision",
                    [](const Contestant& c) { return to_string(c.plan.training.precision); })
       .def_prop_ro("recompute_except_last",
-                   [](const Contestant& c) { return c.plan.recomputed.except_last; })
+                   [](const Contestant& c) { return c.plan.activations.except_last; })
       .def_prop_ro("rank_of_stage",
                    [](const Contestant& c) { return indices(c.plan.placement.rank_of_stage); })
       .def_prop_ro("device_of_rank",
@@ -575,7 +575,7 @@ Choice choice_of(const std::map<std::string, nb::object>& named) {
     } else if (key == "prefetch") {
       choice.spec.prefetch = nb::cast<std::vector<std::size_t>>(value);
     } else if (key == "recompute") {
-      choice.recomputed.stages = nb::cast<std::vector<bool>>(value);
+      choice.activations.stages = nb::cast<std::vector<bool>>(value);
     } else {
       throw ConfigError({}, "a choice has no key '" + key +
                                 "'; use family, cuts, stages_per_rank, loop_batch, prefetch, "

@@ -110,12 +110,12 @@ Executable executable_of_plan(const PlanRequest& request, RankOptions rank) {
   const std::filesystem::path model =
       request.model.empty() ? model_of(plan, file) : std::filesystem::path(request.model);
   allow_tf32(plan.training.precision == Precision::Tf32);
-  rank.recompute = plan.recomputed.stages;
-  if (plan.block_nodes.size() != plan.recomputed.blocks.size())
+  rank.recompute = plan.activations.stages;
+  if (plan.block_nodes.size() != plan.activations.blocks.size())
     throw ConfigError({file.string()}, "does not name the graph nodes of its recomputed blocks");
   rank.blocks = plan.block_nodes;
-  rank.recompute_except_last = plan.recomputed.except_last;
-  rank.offload = plan.recomputed.offload;
+  rank.recompute_except_last = plan.activations.except_last;
+  rank.offload = plan.activations.offload;
   if (plan.training.precision == Precision::Bf16Amp) rank.autocast = at::kBFloat16;
   if (plan.training.precision == Precision::Fp16Amp)
     rank.autocast = at::kHalf, rank.loss_scale = LossScaleOptions{};

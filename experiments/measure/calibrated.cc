@@ -276,7 +276,7 @@ Calibrated calibrate_by_traces(const std::filesystem::path& named,
   const RunOfPlan observed = run_of_plan(named, traces);
   const Plan& plan = observed.plan;
   const DeviceKind& kind = only_kind(observed, observed.file);
-  if (plan.recomputed.any())
+  if (plan.activations.recomputes())
     throw ConfigError({observed.file.string()},
                       "the plan recomputes, so that a backward contains a forward; calibrate by a "
                       "run without recomputation");

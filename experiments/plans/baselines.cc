@@ -14,8 +14,8 @@ namespace pfeife {
 namespace {
 
 /// All that may be recomputed of these cuts: it is to be seen what is lacking.
-Recomputed all_recomputed(const Problem& problem, const Partition& cuts) {
-  Recomputed all{.except_last = problem.recompute_except_last};
+Activations all_recomputed(const Problem& problem, const Partition& cuts) {
+  Activations all{.except_last = problem.recompute_except_last};
   if (problem.recompute == Recompute::Blocks)
     all.blocks = cut_blocks(problem.blocks, cuts);
   else if (problem.recompute != Recompute::None)
@@ -80,7 +80,7 @@ Evaluation baseline(const BaselineSettings& settings, const CaseInputs& inputs) 
     else if (built)
       return impossible("no order fits into the memory on these cuts");
     else
-      planned.recomputed = all_recomputed(problem, planned.partition);
+      planned.activations = all_recomputed(problem, planned.partition);
   }
   Evaluation evaluation = estimated_plan(inputs, Origin::Baseline, settings.name(), planned);
   evaluation.choice->estimate = evaluation.plan.estimate;

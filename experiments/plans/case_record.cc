@@ -124,7 +124,7 @@ PlanRecord plan_record(const Evaluation& plan, const EvaluatedCase& evaluated, T
   }
   record.cut_names = cut_names(plan);
   record.stages = stages_of(plan);
-  record.recomputes = plan.plan.recomputed.any();
+  record.recomputes = plan.plan.activations.recomputes();
   record.measured = measured_run(plan);
   return record;
 }

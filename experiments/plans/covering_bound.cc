@@ -62,19 +62,19 @@ bool has_schedule(const BoundedClass& of, bool in_turn, const Evaluation& plan) 
 }
 
 bool has_recomputation(const Bound& bound, bool except_last, const Evaluation& plan) {
-  const Recomputed& recomputed = plan.plan.recomputed;
-  const bool all = std::ranges::all_of(recomputed.stages, std::identity{});
-  const bool any_stage = std::ranges::any_of(recomputed.stages, std::identity{});
-  if (recomputed.any() && recomputed.except_last != except_last) return false;
+  const Activations& activations = plan.plan.activations;
+  const bool all = std::ranges::all_of(activations.stages, std::identity{});
+  const bool any_stage = std::ranges::any_of(activations.stages, std::identity{});
+  if (activations.recomputes() && activations.except_last != except_last) return false;
   switch (bound.recompute) {
     case Recompute::None:
-      return !recomputed.any();
+      return !activations.recomputes();
     case Recompute::Full:
       return all && any_stage;
     case Recompute::Blocks:  // which blocks, and whether stages, the search knows
-      return plan.origin == Origin::Search || !recomputed.any();
+      return plan.origin == Origin::Search || !activations.recomputes();
     default:
-      return recomputed.blocks.empty();
+      return activations.blocks.empty();
   }
 }
 
@@ -124,7 +124,7 @@ bool has_the_rest(const EvaluatedCase& evaluated, const Bound& bound, const Eval
   const auto is_said = [&](bool Covered::*what) {
     return std::ranges::any_of(covered, [&](const Covered& part) { return part.*what; });
   };
-  if (plan.plan.recomputed.offloads() && !is_said(&Covered::offload)) return false;
+  if (plan.plan.activations.offloads() && !is_said(&Covered::offload)) return false;
   return has_recomputation(bound, is_said(&Covered::except_last), plan) &&
          plan.plan.peak_memory.size() == bound.memory_limit.size() &&
          fits(plan.plan.peak_memory, bound.memory_limit) &&

@@ -65,7 +65,7 @@ Given read_given_plan(const CaseInputs& inputs) {
            " has its layers in the order \"" + plan.linear_order + "\", which this model has not");
   if (const std::string reason = illegal_because(layers, plan.partition); !reason.empty())
     refuse(config, ": " + reason);
-  if (const std::string reason = illegal_because(layers, plan.partition, plan.recomputed.blocks);
+  if (const std::string reason = illegal_because(layers, plan.partition, plan.activations.blocks);
       !reason.empty())
     refuse(config, ": " + reason);
   for (const DeviceId device : plan.placement.device_of_rank)
@@ -150,13 +150,13 @@ void complete(const Request& config, const StageCosts& costs, Plan& plan) {
     if (lower(computations(plan.schedule), kept, plan.placement) == plan.schedule)
       plan.schedule = with_late_receives(plan.schedule, stage_graph(costs), plan.placement);
   }
-  if (!plan.recomputed.offloads()) return;
+  if (!plan.activations.offloads()) return;
   if (!had_copies)
     plan.schedule = with_offload(plan.schedule, costs, plan.placement,
                                  [](StageId, MicrobatchId) { return true; });
   const std::vector<bool> copies = stages_with_copies(plan);
   for (std::size_t s = 0; s < copies.size(); ++s)
-    if (plan.recomputed.offload[s] > 0 && !copies[s])
+    if (plan.activations.offload[s] > 0 && !copies[s])
       refuse(config,
              ": stage " + std::to_string(s) +
                  (had_copies ? " offloads, but its rows have no OFFLOAD, while those of other "

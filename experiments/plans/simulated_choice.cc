@@ -62,11 +62,11 @@ class Simulations {
 std::vector<Priced> eligible_baselines(const EvaluatedCase& evaluated, const Problem& problem) {
   std::vector<Priced> found;
   for (const Evaluation& baseline : evaluated.baselines) {
-    const Recomputed& recomputed = baseline.plan.recomputed;
-    const bool by_block = !recomputed.blocks.empty();
+    const Activations& activations = baseline.plan.activations;
+    const bool by_block = !activations.blocks.empty();
     const Recompute allowed = by_block ? Recompute::Blocks : Recompute::Choose;
-    if (recomputed.any() &&
-        (problem.recompute != allowed || recomputed.except_last != problem.recompute_except_last))
+    if (activations.recomputes() &&
+        (problem.recompute != allowed || activations.except_last != problem.recompute_except_last))
       continue;
     if (!baseline.fits() || problem.recompute == Recompute::Full ||
         (problem.cuts && *problem.cuts != baseline.plan.partition))

@@ -17,7 +17,7 @@ std::string other_plan(const Plan& plan, const PlanInputs& inputs) {
   for (const DeviceId device : plan.placement.device_of_rank)
     if (device.index() >= cluster.devices()) return "a device that the cluster does not have";
   const std::string illegal = illegal_because(layers, plan.partition) +
-                              illegal_because(layers, plan.partition, plan.recomputed.blocks);
+                              illegal_because(layers, plan.partition, plan.activations.blocks);
   if (!illegal.empty()) return illegal;
   const StageCosts costs = stage_costs(layers, plan, cluster);
   const std::size_t slices = plan.spec.slices;

@@ -78,7 +78,7 @@ Schedule without_messages(Schedule schedule) {
 }  // namespace
 
 std::string disagreement(const Certificate& c, const Plan& plan) {
-  const auto recomputed = std::ranges::count(plan.recomputed.stages, true);
+  const auto recomputed = std::ranges::count(plan.activations.stages, true);
   const Placement placement{plan.placement.rank_of_stage, c.device_of_rank};
   if (plan.model_digest != c.layers.digest || plan.linear_order != c.layers.order)
     return "it is of another model or order";
@@ -95,14 +95,14 @@ std::string disagreement(const Certificate& c, const Plan& plan) {
       (c.recompute == Recompute::Full &&
        recomputed < static_cast<std::ptrdiff_t>(placement.stages())))
     return "it recomputes other stages";
-  if (!plan.recomputed.blocks.empty())
+  if (!plan.activations.blocks.empty())
     return "it recomputes blocks of layers, of which nothing is proven";
-  if (plan.recomputed.offloads()) return "it offloads, of which nothing is proven";
-  if (plan.recomputed.except_last)
+  if (plan.activations.offloads()) return "it offloads, of which nothing is proven";
+  if (plan.activations.except_last)
     return "it does not recompute the last microbatch, of which nothing is proven";
   if (c.norm > step_norm(plan)) return "its optimizer steps wait for less than is proven";
-  const StageCosts costs =
-      stage_costs(c.layers, plan.partition, placement, c.cluster, plan.recomputed, step_norm(plan));
+  const StageCosts costs = stage_costs(c.layers, plan.partition, placement, c.cluster,
+                                       plan.activations, step_norm(plan));
   const auto wrong = validate(plan.schedule, {stage_graph(costs), plan.spec.microbatches});
   if (!wrong.empty()) return "its schedule is wrong: " + wrong.front().message;
   const Prices found = evaluate_lowered(costs, plan.schedule, placement);

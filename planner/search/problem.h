@@ -34,7 +34,7 @@ struct Problem {
   /// overlaps another. A cut inside of a range makes two of it. If the ranges cover all layers,
   /// whole stages may be recomputed, as Recompute::Choose allows. Empty = the blocks of the model.
   std::vector<LayerRange> blocks = {};
-  /// Plans that recompute anything keep what the last microbatch saves (Recomputed::except_last).
+  /// Plans that recompute anything keep what the last microbatch saves (Activations::except_last).
   bool recompute_except_last = false;
 
   /// AtNeed: a plan that does not fit may take each message right before it is read.

@@ -101,13 +101,13 @@ TEST(MicrobatchCosts, OfFactorsOfOneAreThoseOfMicrobatchesThatAreAlike) {
     Partition cuts;
     for (std::size_t s = 1; s < spec.stages(); ++s)
       cuts.cuts.push_back(static_cast<std::int32_t>(s - 1));
-    Recomputed recomputed;
-    if (round % 2) recomputed.stages.assign(spec.stages(), true);
+    Activations activations;
+    if (round % 2) activations.stages.assign(spec.stages(), true);
     const Prices alike = evaluate(layers, cluster, generate(spec), placement, cuts,
-                                  MemoryRule::Lifetimes, recomputed);
+                                  MemoryRule::Lifetimes, activations);
     layers.microbatches.assign(n, {1, 1});
     const Prices ones = evaluate(layers, cluster, generate(spec), placement, cuts,
-                                 MemoryRule::Lifetimes, recomputed);
+                                 MemoryRule::Lifetimes, activations);
     EXPECT_EQ(ones.costs.kinds.size(), 1U);
     EXPECT_EQ(ones.costs.kinds[0].stages, alike.costs.stages);
     EXPECT_EQ(ones.costs.kinds[0].pairs, alike.costs.pairs);
@@ -117,7 +117,7 @@ TEST(MicrobatchCosts, OfFactorsOfOneAreThoseOfMicrobatchesThatAreAlike) {
     // More work never takes less.
     layers.microbatches[random() % n] = {1.5, 1.5};
     const Prices more = evaluate(layers, cluster, generate(spec), placement, cuts,
-                                 MemoryRule::Lifetimes, recomputed);
+                                 MemoryRule::Lifetimes, activations);
     EXPECT_GE(more.estimate, alike.estimate);
     for (std::size_t r = 0; r < 3; ++r) EXPECT_GE(more.peak_memory[r], alike.peak_memory[r]);
   }

@@ -16,12 +16,12 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 
 Plan plan_of(const ScheduleSpec& spec, Partition partition, const Layers& layers,
-             Recomputed recomputed = {}) {
+             Activations activations = {}) {
   Plan plan;
   plan.spec = spec;
   plan.partition = std::move(partition);
   plan.placement = placement_for(spec);
-  plan.recomputed = std::move(recomputed);
+  plan.activations = std::move(activations);
   Cluster cluster;
   cluster.kinds = {{.name = "device", .memory = 80 * kGiB}};
   cluster.kind_of_device.assign(spec.ranks, 0);

@@ -72,7 +72,7 @@ TEST_F(PricedPlans, NameTheirModelAndTheirCuts) {
   EXPECT_EQ(full.training.microbatch_size, 3);
   EXPECT_THAT(full.cut_modules, ElementsAre("block.b"));
   EXPECT_THAT(full.cut_nodes, ElementsAre(1));
-  EXPECT_THAT(full.recomputed.stages, ElementsAre(false, false));
+  EXPECT_THAT(full.activations.stages, ElementsAre(false, false));
   plan.partition.cuts = {0};
   EXPECT_THAT(priced(plan, false).plan.cut_modules, ElementsAre("a")) << "of no module: its name";
   for (Layer& layer : layers.layers) layer.nodes.clear();

@@ -30,8 +30,8 @@ struct OneLayer {
     layers.steps.push_back(kExperts);
     cluster.kinds.front().stage_overhead = overhead;
   }
-  StageCosts costs(const Recomputed& recomputed = {}) const {
-    return stage_costs(layers, Partition{}, placement, cluster, recomputed);
+  StageCosts costs(const Activations& activations = {}) const {
+    return stage_costs(layers, Partition{}, placement, cluster, activations);
   }
 };
 

@@ -45,7 +45,7 @@ class Certificates : public ProgramTest {
   /// As if messages took much longer than the actions.
   static Schedule with_slow_messages(const Plan& plan, const Certificate& certificate) {
     const StageGraph stages = stage_graph(stage_costs(
-        certificate.layers, plan.partition, plan.placement, certificate.cluster, plan.recomputed));
+        certificate.layers, plan.partition, plan.placement, certificate.cluster, plan.activations));
     std::vector<Nanoseconds> lengths;
     for (const Task& task : dependencies(plan.schedule, stages, plan.placement, {}).tasks)
       lengths.emplace_back(task.kind == TaskKind::Transfer ? 1000 : 1);
@@ -138,11 +138,11 @@ TEST_F(Certificates, CoverTheChoiceOfRecomputedStages) {
   };
   const Judged full = with("recompute: full");
   EXPECT_EQ(full.certificate.recompute, Recompute::Full);
-  EXPECT_EQ(full.plan.recomputed.stages, std::vector<bool>(2, true));
+  EXPECT_EQ(full.plan.activations.stages, std::vector<bool>(2, true));
   // So little is left of 4096 MiB that one stage must recompute.
   const Judged choose = with("recompute: if_needed, reserve: 4095.81 MiB");
   EXPECT_EQ(choose.certificate.recompute, Recompute::Choose);
-  EXPECT_THAT(choose.plan.recomputed.stages, Contains(true));
+  EXPECT_THAT(choose.plan.activations.stages, Contains(true));
   EXPECT_LT(choose.certificate.bound, full.certificate.bound);
   // It is not said of plans that recompute what the certificate does not speak of.
   Certificate none = choose.certificate;
@@ -150,7 +150,7 @@ TEST_F(Certificates, CoverTheChoiceOfRecomputedStages) {
   EXPECT_THAT(tool::disagreement(none, choose.plan), HasSubstr("recomputes other stages"));
   none.recompute = Recompute::Full;
   Plan without = choose.plan;
-  without.recomputed.stages = {false, false};
+  without.activations.stages = {false, false};
   EXPECT_THAT(tool::disagreement(none, without), HasSubstr("recomputes other stages"));
 }
 

@@ -146,7 +146,7 @@ TEST_F(Pfeife, AProgramAsksForWhatAConfigCan) {
   request.training.global_batch = 8;
   const Plan chosen = plan(model, cluster, request).best().plan;
   EXPECT_EQ(chosen.partition.cuts, request.plan.given_cuts);
-  EXPECT_FALSE(chosen.recomputed.any());
+  EXPECT_FALSE(chosen.activations.recomputes());
   EXPECT_EQ(static_cast<std::int64_t>(chosen.spec.microbatches) * chosen.training.microbatch_size,
             8);
 
@@ -180,7 +180,7 @@ struct SameAsAConfig : Pfeife {
     EXPECT_EQ(ours.schedule, theirs.schedule) << keys;
     EXPECT_EQ(ours.partition, theirs.partition) << keys;
     EXPECT_EQ(ours.placement, theirs.placement) << keys;
-    EXPECT_EQ(ours.recomputed, theirs.recomputed) << keys;
+    EXPECT_EQ(ours.activations, theirs.activations) << keys;
     EXPECT_EQ(ours.linear_order, theirs.linear_order) << keys;
     EXPECT_EQ(ours.training, theirs.training) << keys;
     EXPECT_EQ(ours.estimate, theirs.estimate) << keys;

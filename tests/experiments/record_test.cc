@@ -160,19 +160,19 @@ TEST_F(Record, ABoundIsShownWhereItCoversThePlan) {
       [](auto&, Claim& claim, Plan&) { claim.bound->schedules.pop_back(); },
       [](auto&, Claim&, Plan& plan) { plan.spec = {"gpipe", 2, 4, 1, {}, {}}; },
       [](auto&, Claim&, Plan& plan) {
-        plan.recomputed.stages = {true, true};
+        plan.activations.stages = {true, true};
       },
       [](auto&, Claim& claim, Plan&) { claim.bound->recompute = Recompute::Full; },
       [](auto&, Claim& claim, Plan& plan) {
         claim.bound->recompute = Recompute::Choose,
-        plan.recomputed.blocks = {{LayerId{0}, LayerId{0}}};
+        plan.activations.blocks = {{LayerId{0}, LayerId{0}}};
       },
       [](auto&, Claim& claim, Plan& plan) {
-        claim.bound->recompute = Recompute::Choose, plan.recomputed.stages = {true, false};
-        plan.recomputed.except_last = true;
+        claim.bound->recompute = Recompute::Choose, plan.activations.stages = {true, false};
+        plan.activations.except_last = true;
       },
       [](auto&, Claim&, Plan& plan) {
-        plan.recomputed.offload = {0.5, 0};
+        plan.activations.offload = {0.5, 0};
       },
       [](auto&, Claim&, Plan& plan) { plan.peak_memory[1] = Bytes{19}; },
       [](auto&, Claim& claim, Plan&) {
@@ -185,10 +185,10 @@ TEST_F(Record, ABoundIsShownWhereItCoversThePlan) {
   for (std::size_t i = 0; i < std::size(leave); ++i) EXPECT_EQ(after(leave[i]), "") << i;
   const Change stay[]{
       [](auto&, Claim& claim, Plan& plan) {
-        claim.bound->recompute = Recompute::Choose, plan.recomputed.stages = {true, false};
+        claim.bound->recompute = Recompute::Choose, plan.activations.stages = {true, false};
       },
       [](auto&, Claim& claim, Plan& plan) {
-        claim.covered[0].offload = true, plan.recomputed.offload = {0.5, 0};
+        claim.covered[0].offload = true, plan.activations.offload = {0.5, 0};
       }};
   for (std::size_t i = 0; i < std::size(stay); ++i)
     EXPECT_EQ(after(stay[i]), "8 of 1f1b and zb_h1") << i;
@@ -361,7 +361,7 @@ TEST_F(Record, PlansAreWrittenEachInItsFolder) {
     const StageCosts costs =
         uniform_costs(2, milliseconds{1}, milliseconds{1}, milliseconds{1}, milliseconds{1});
     one->plan.schedule = lower(generate(spec), costs, one->plan.placement);
-    one->plan.recomputed.stages = {one == &searched, false};
+    one->plan.activations.stages = {one == &searched, false};
   }
   EvaluatedCase all = evaluated({searched});
   all.baselines = {given};
@@ -398,7 +398,7 @@ TEST_F(Record, EveryWayOfChoosingSaysWhatItPicks) {
     planned[i].simulated_spread = Spread{{}, {}, milliseconds{p95[i]}};
   }
   planned[1].plan.spec.prefetch = {3};
-  planned[1].plan.recomputed.stages = {true, false};
+  planned[1].plan.activations.stages = {true, false};
   planned[2].plan.spec.prefetch = {4};
   EvaluatedCase all = evaluated(planned);
   all.chosen = select(planned, *config.select_by, {.as_fast = 0});

@@ -83,19 +83,19 @@ TEST(PlanExport, MegatronRecomputesEqualNumbersInAllStages) {
     return message_of([&] { exported("megatron", plan); });
   };
   Plan plan = plan_of({4}, 2);
-  plan.recomputed.stages = {true, true};
+  plan.activations.stages = {true, true};
   EXPECT_THAT(text(plan),
               HasSubstr("--recompute-method uniform\n  --recompute-num-layers 4\n"));  // the larger
-  plan.recomputed = {.blocks = {{LayerId{1}, LayerId{2}}, {LayerId{5}, LayerId{6}}}};
+  plan.activations = {.blocks = {{LayerId{1}, LayerId{2}}, {LayerId{5}, LayerId{6}}}};
   EXPECT_THAT(text(plan), HasSubstr("--recompute-method block\n  --recompute-num-layers 1\n"));
-  plan.recomputed.blocks.push_back({LayerId{7}, LayerId{10}});  // two more, as one piece
+  plan.activations.blocks.push_back({LayerId{7}, LayerId{10}});  // two more, as one piece
   EXPECT_THAT(refusal(plan), HasSubstr("recompute 1 3 blocks"));
   // The attention of every block; of one alone.
-  plan.recomputed = {};
+  plan.activations = {};
   for (int block = 0; block < 6; ++block)
-    plan.recomputed.blocks.push_back({LayerId{2 * block + 1}, LayerId{2 * block + 1}});
+    plan.activations.blocks.push_back({LayerId{2 * block + 1}, LayerId{2 * block + 1}});
   EXPECT_THAT(text(plan), HasSubstr("--recompute-granularity selective\n"));
-  plan.recomputed.blocks.resize(1);
+  plan.activations.blocks.resize(1);
   EXPECT_THAT(refusal(plan), HasSubstr("attention is recomputed in 1 of 6 blocks"));
 }
 
@@ -104,7 +104,7 @@ TEST(PlanExport, EveryReasonOfARefusalIsSaid) {
   plan.spec.family = "zbv";
   plan.placement = v_shape(2);
   plan.placement.device_of_rank = {DeviceId{1}, DeviceId{0}};
-  plan.recomputed = {.stages = {true, false, false, false}, .except_last = true};
+  plan.activations = {.stages = {true, false, false, false}, .except_last = true};
   for (const char* name : {"megatron", "torchtitan", "automodel", "deepspeed"})
     EXPECT_MESSAGE(message_of([&] { exported(name, plan); }));
 }
@@ -230,7 +230,7 @@ TEST(NotExecuted, EachRowSeesWhatItSpeaksOf) {
   Plan forward = plain, sliced = plain, offloading = plain, split = plain;
   forward.training.mode = Mode::Forward;
   sliced.schedule.rows[0] = {pfeife::forward(StageId{0}, MicrobatchId{0, 2})};
-  offloading.recomputed.offload = {0.5, 0};
+  offloading.activations.offload = {0.5, 0};
   split.schedule.rows[1] = {Action{Op::BackwardInput, StageId{1}, MicrobatchId{0}}};
   const std::map<std::string, PlanToExecute> having = {
       {"forward only", {forward}},

@@ -35,7 +35,7 @@ Plan example_plan() {
   plan.placement = round_robin(2, 2);
   plan.placement.device_of_rank = {DeviceId{1}, DeviceId{0}};
   plan.schedule = read_schedule("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "s");
-  plan.recomputed.stages = {false, false};
+  plan.activations.stages = {false, false};
   plan.estimate = Nanoseconds{1234567};
   plan.peak_memory = {Bytes{100}, Bytes{200}};
   plan.files = PlanFiles{.model = {.file = "../a.json"}, .cluster = "../c.yaml"};
@@ -211,13 +211,13 @@ TEST_F(PlanFile, RefusesListsOfOtherLengthsThanItsCutsAndStages) {
 
 TEST_F(PlanFile, NamesTheLayersAndNodesOfRecomputedBlocks) {
   Plan plan = example_plan();
-  plan.recomputed.blocks = {{LayerId{0}, LayerId{1}}, {LayerId{4}, LayerId{4}}};
+  plan.activations.blocks = {{LayerId{0}, LayerId{1}}, {LayerId{4}, LayerId{4}}};
   plan.block_nodes = {{-1, 9}, {17, 20}};
   write_plan(folder_, plan);
   EXPECT_THAT(read_file(folder_ / "plan.yaml"),
               HasSubstr("recompute: [false, false]\nrecompute_blocks:"));
   Plan read = read_plan(folder_ / "plan.yaml");
-  EXPECT_EQ(read.recomputed.blocks, plan.recomputed.blocks);
+  EXPECT_EQ(read.activations.blocks, plan.activations.blocks);
   EXPECT_EQ(read.block_nodes, plan.block_nodes);
   EXPECT_EQ(plan_text(read, ""), plan_text(plan, ""));
   EXPECT_MESSAGE(error_after("cuts: [3]", "cuts: [0]"));
@@ -228,7 +228,7 @@ TEST_F(PlanFile, NamesTheLayersAndNodesOfRecomputedBlocks) {
 TEST_F(PlanFile, KeepsThatTheLastMicrobatchIsNotRecomputed) {
   Plan plan = example_plan();
   EXPECT_EQ(plan_text(plan, "").find("except_last"), std::string::npos);
-  plan.recomputed.stages = {true, false}, plan.recomputed.except_last = true;
+  plan.activations.stages = {true, false}, plan.activations.except_last = true;
   write_plan(folder_, plan);
   EXPECT_THAT(read_file(folder_ / "plan.yaml"),
               HasSubstr("recompute: [true, false]\nrecompute_except_last: true\n"));
@@ -241,7 +241,7 @@ TEST_F(PlanFile, KeepsThatTheLastMicrobatchIsNotRecomputed) {
 TEST_F(PlanFile, SaysWhatShareEachStageOffloads) {
   Plan plan = example_plan();
   EXPECT_EQ(plan_text(plan, "").find("offload"), std::string::npos);
-  plan.recomputed.offload = {0.5, 0};
+  plan.activations.offload = {0.5, 0};
   EXPECT_EQ(knobs(plan), "loop_batch=1, prefetch=1,0, offload=0.5 0");
   write_plan(folder_, plan);
   EXPECT_THAT(read_file(folder_ / "plan.yaml"), HasSubstr("offload: [0.5, 0]\n"));

@@ -57,7 +57,7 @@ TEST(SplitPoints, NameTheModulesToWrapForRecomputation) {
   Plan plan;
   plan.partition = {{3}};
   const auto modules = [&](int first, int last) {
-    plan.recomputed.blocks = {{LayerId{first}, LayerId{last}}};
+    plan.activations.blocks = {{LayerId{first}, LayerId{last}}};
     return nlohmann::json::parse(split_points_text(kModel, plan, "", "none"))["recompute"][0];
   };
   using Names = std::vector<std::string>;
@@ -78,7 +78,7 @@ TEST(SplitPoints, NameTheMicrobatchOfEachStageThatIsNotRecomputed) {
     return nlohmann::json::parse(split_points_text(kModel, plan, "", "none"));
   };
   EXPECT_FALSE(json().contains("recompute_except_microbatch"));
-  plan.recomputed.stages = {true, true}, plan.recomputed.except_last = true;
+  plan.activations.stages = {true, true}, plan.activations.except_last = true;
   EXPECT_EQ(json()["recompute_except_microbatch"], (std::vector{1, 0}));
 }
 

@@ -485,7 +485,7 @@ TEST_F(Forgery, FiguresOfThePlan) {
   EXPECT_EQ(after([](Plan& p, Certificate&) { --p.estimate; }), "refused");
   EXPECT_EQ(after([](Plan& p, Certificate&) { --p.peak_memory[0].value; }), "refused");
   EXPECT_EQ(after([](Plan& p, Certificate&) { p.cut_modules[0] = "other"; }), "refused");
-  EXPECT_EQ(after([](Plan& p, Certificate&) { p.recomputed.stages[0] = true; }), "refused");
+  EXPECT_EQ(after([](Plan& p, Certificate&) { p.activations.stages[0] = true; }), "refused");
   EXPECT_EQ(after([](Plan& p, Certificate&) { p.bound.reset(); }), "refused");
   EXPECT_EQ(after([](Plan& p, Certificate&) { p.bound->schedules.clear(); }), "refused");
   for (const char* family : {"gpipe", "1f1b", "zb_h1"}) {

@@ -94,15 +94,15 @@ class Point {
     std::optional<Nanoseconds> best;
     for (const ScheduleSpec& spec : specs_)
       for_each_partition(layers_, spec.stages(), [&](const Partition& cuts) {
-        for (const Recomputed& recomputed : all_uses(spec)) {
+        for (const Activations& activations : all_uses(spec)) {
           Choice tried = choice(spec, cuts);
-          tried.recomputed = recomputed;
+          tried.activations = activations;
           if (const auto plan = fitting(problem(), std::move(tried)))
             best = std::min(best.value_or(plan->estimate), plan->estimate);
         }
-        for (const Recomputed& recomputed : all_blocks(cuts)) {
+        for (const Activations& activations : all_blocks(cuts)) {
           Choice tried = choice(spec, cuts);
-          tried.recomputed = recomputed;
+          tried.activations = activations;
           if (const auto plan = fitting(problem(), std::move(tried)))
             best = std::min(best.value_or(plan->estimate), plan->estimate);
         }
@@ -132,7 +132,7 @@ class Point {
     return {.spec = spec, .partition = cuts, .placement = placement_for(spec, devices)};
   }
 
-  std::vector<Recomputed> all_uses(const ScheduleSpec& spec) const {
+  std::vector<Activations> all_uses(const ScheduleSpec& spec) const {
     std::vector<Use> uses;
     for (const bool again : {false, true}) {
       if (again && (recompute_ == Recompute::None || recompute_ == Recompute::Blocks)) continue;
@@ -140,10 +140,10 @@ class Point {
       for (const double share : {0.0, 0.5, 1.0})
         if (share == 0 || offload_) uses.push_back({again, share});
     }
-    std::vector<Recomputed> all(1);
+    std::vector<Activations> all(1);
     for (std::size_t s = 0; s < spec.stages(); ++s) {
-      std::vector<Recomputed> longer;
-      for (const Recomputed& begun : all)
+      std::vector<Activations> longer;
+      for (const Activations& begun : all)
         for (const Use& use : uses) {
           longer.push_back(begun);
           longer.back().stages.push_back(use.again);
@@ -151,15 +151,15 @@ class Point {
         }
       all = std::move(longer);
     }
-    for (Recomputed& recomputed : all) {
-      if (std::ranges::count(recomputed.stages, true) == 0) recomputed.stages.clear();
-      if (!offload_) recomputed.offload.clear();
+    for (Activations& activations : all) {
+      if (std::ranges::count(activations.stages, true) == 0) activations.stages.clear();
+      if (!offload_) activations.offload.clear();
     }
     return all;
   }
 
   /// Every subset of the blocks, a block that a cut divides being two.
-  std::vector<Recomputed> all_blocks(const Partition& cuts) const {
+  std::vector<Activations> all_blocks(const Partition& cuts) const {
     if (blocks_.empty()) return {};
     std::vector<LayerRange> parts;
     for (const LayerRange& block : blocks_) {
@@ -171,12 +171,12 @@ class Point {
         }
       parts.push_back(left);
     }
-    std::vector<Recomputed> all;
+    std::vector<Activations> all;
     for (std::size_t subset = 0; subset < std::size_t{1} << parts.size(); ++subset) {
-      Recomputed recomputed;
+      Activations activations;
       for (std::size_t p = 0; p < parts.size(); ++p)
-        if (subset >> p & 1U) recomputed.blocks.push_back(parts[p]);
-      all.push_back(std::move(recomputed));
+        if (subset >> p & 1U) activations.blocks.push_back(parts[p]);
+      all.push_back(std::move(activations));
     }
     return all;
   }

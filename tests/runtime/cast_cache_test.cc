@@ -222,7 +222,7 @@ class CastsOfProcesses : public ProcessTest {
       plan.cut_modules.push_back("");
       plan.cut_nodes.push_back(cut.value);
     }
-    plan.recomputed.stages.assign(plan.placement.stages(), false);
+    plan.activations.stages.assign(plan.placement.stages(), false);
     plan.peak_memory.assign(plan.placement.ranks(), Bytes{0});
     write_plan(folder_, plan);
     const std::filesystem::path out = folder_ / "losses.csv";

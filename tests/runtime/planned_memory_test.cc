@@ -206,7 +206,7 @@ Compared compare(const Model& model, const Layers& layers, const ScheduleSpec& s
   const EvenCuts cuts(layers, placement.stages());
   Plan plan = recomputes(layers, cuts.partition);
   const StageCosts costs =
-      with_unit_times(stage_costs(layers, cuts.partition, placement, cluster, plan.recomputed));
+      with_unit_times(stage_costs(layers, cuts.partition, placement, cluster, plan.activations));
   const Schedule schedule =
       family(spec.family).built_for_costs
           ? schedule_of(zero_bubble_order(costs, placement, spec.microbatches, {}).order)
@@ -216,8 +216,8 @@ Compared compare(const Model& model, const Layers& layers, const ScheduleSpec& s
   plan.schedule = schedule;
   const auto priced = priced_plan(plan, /*lowered=*/false, layers, cluster);
   RankOptions options;
-  options.recompute = plan.recomputed.stages;
-  options.recompute_except_last = plan.recomputed.except_last;
+  options.recompute = plan.activations.stages;
+  options.recompute_except_last = plan.activations.except_last;
   options.blocks = std::get<PricedPlan>(priced).plan.block_nodes;
   const std::vector<Bytes> found =
       measured(model, make_pipeline(model.graph, cuts.nodes, schedule, placement), options);
@@ -257,13 +257,13 @@ TEST_P(PlannedMemory, IsThatOfTheAllocator) {
 
 Plan whole_stages(const Layers&, const Partition& cuts) {
   Plan plan;
-  plan.recomputed.stages.assign(cuts.stages(), true);
+  plan.activations.stages.assign(cuts.stages(), true);
   return plan;
 }
 Plan all_blocks(const Layers& layers, const Partition& cuts) {
   Plan plan;
-  plan.recomputed.stages.assign(cuts.stages(), false);
-  plan.recomputed.blocks = cut_blocks(model_blocks(layers), cuts);
+  plan.activations.stages.assign(cuts.stages(), false);
+  plan.activations.blocks = cut_blocks(model_blocks(layers), cuts);
   return plan;
 }
 
@@ -276,7 +276,7 @@ TEST_P(PlannedMemory, OfRecomputedStagesAndBlocksIsThatOfTheAllocator) {
       for (const bool except_last : {false, true}) {
         const auto recomputes = [&](const Layers& of, const Partition& cuts) {
           Plan plan = blocks ? all_blocks(of, cuts) : whole_stages(of, cuts);
-          plan.recomputed.except_last = except_last;
+          plan.activations.except_last = except_last;
           return plan;
         };
         const Compared compared = compare(model, layers, spec, recomputes);

@@ -215,7 +215,7 @@ TEST(Advice, NamesOtherSchedulesIfThoseListedKeepTooManyMicrobatches) {
   ASSERT_EQ(tried.size(), 2u);
   ASSERT_TRUE(tried.front().plan);
   EXPECT_EQ(tried.front().change, "recomputing stages");
-  EXPECT_EQ(tried.front().plan->recomputed.stages, (std::vector<bool>{true, true}));
+  EXPECT_EQ(tried.front().plan->activations.stages, (std::vector<bool>{true, true}));
   ASSERT_TRUE(tried.back().plan);
   EXPECT_EQ(tried.back().plan->spec.family, "1f1b");
   EXPECT_EQ(tried.back().plan->peak_memory.front(), Bytes{400});

@@ -14,7 +14,7 @@ namespace pfeife {
 inline void expect_as_told(const Problem& problem, const Priced& plan) {
   EXPECT_EQ(plan.placement, placement_for(plan.spec, problem.device_of_rank));
   Prices full = evaluate(problem.layers, problem.cluster, compute_only(plan), plan.placement,
-                         plan.partition, problem.memory_rule, plan.recomputed);
+                         plan.partition, problem.memory_rule, plan.activations);
   if (plan.receives == Receives::AtNeed) full = received_late(full, plan.placement);
   if (plan.rows) {
     EXPECT_EQ(full.costs, plan.rows->costs);

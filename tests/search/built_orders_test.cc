@@ -73,7 +73,7 @@ TEST(BuiltOrders, OfRecomputedStagesAreWhatTheySayAndFitWhereOthersDoNot) {
       }
       more += !fits;
       const Priced& plan = outcome.plans[0];
-      const std::vector<bool>& again = plan.recomputed.stages;
+      const std::vector<bool>& again = plan.activations.stages;
       choices += std::ranges::count(again, true) < std::ssize(again);
       if (recompute == Recompute::Full) {
         EXPECT_EQ(std::ranges::count(again, false), 0) << round;

@@ -101,7 +101,7 @@ TEST(Certify, AcceptsTheProofsOfRecomputedPlansAndNothingBetter) {
     const Priced& plan = outcome.plans[0];
     certificate.bound = plan.estimate.count() + 1;  // the plan itself is faster than that
     ASSERT_NE(tool::certify(certificate).refusal, "") << round;
-    recomputed += !plan.recomputed.stages.empty();
+    recomputed += !plan.activations.stages.empty();
   }
   EXPECT_GT(recomputed, 30);
   EXPECT_GT(nothing_fits, 5);

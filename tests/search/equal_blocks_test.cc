@@ -70,13 +70,13 @@ TEST(EqualBlocks, AreTheFewestFirstOnesThatFit) {
     for (const Priced& plan : pool.answer().plans) {
       EXPECT_TRUE(fits(plan.peak_memory, problem.memory_limit)) << round;
       EXPECT_GE(plan.estimate, pool.answer().bound->time) << round;
-      if (!plan.recomputed.any()) continue;
+      if (!plan.activations.recomputes()) continue;
       std::size_t n = 1;
-      while (n < 12 && first_of_stages(plan.partition, n) != plan.recomputed.blocks) ++n;
-      EXPECT_EQ(first_of_stages(plan.partition, n), plan.recomputed.blocks) << round;
+      while (n < 12 && first_of_stages(plan.partition, n) != plan.activations.blocks) ++n;
+      EXPECT_EQ(first_of_stages(plan.partition, n), plan.activations.blocks) << round;
       for (std::size_t fewer = 1; fewer < n; ++fewer) {
         Choice choice = plan;
-        choice.recomputed.blocks = first_of_stages(plan.partition, fewer);
+        choice.activations.blocks = first_of_stages(plan.partition, fewer);
         EXPECT_FALSE(fitting(problem, choice)) << round;
       }
       raised += n > 1;

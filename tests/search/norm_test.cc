@@ -204,7 +204,7 @@ TEST(Norm, IsInOrdersThatAreBuiltForTheCosts) {
     ++built;
     const Priced& plan = outcome.plans[0];
     EXPECT_EQ(evaluate(problem.layers, problem.cluster, *plan.order, plan.placement, plan.partition,
-                       MemoryRule::Lifetimes, plan.recomputed, problem.norm)
+                       MemoryRule::Lifetimes, plan.activations, problem.norm)
                   .estimate,
               plan.estimate);
     ASSERT_TRUE(outcome.bound);

@@ -65,7 +65,7 @@ TEST(Offloading, FitsWhereNothingElseDoesAndTakesNoLonger) {
   const std::vector<Priced>& plans = answer.plans;
   ASSERT_FALSE(plans.empty());
   EXPECT_EQ(plans.front().estimate, Nanoseconds{33'000});
-  EXPECT_TRUE(plans.front().recomputed.offloads());
+  EXPECT_TRUE(plans.front().activations.offloads());
   for (const Bytes peak : plans.front().peak_memory) EXPECT_LE(peak, Bytes{250});
   EXPECT_THAT(name_of(plans.front()), ::testing::HasSubstr("offload="));
   EXPECT_FALSE(answer.infeasible);
@@ -99,7 +99,7 @@ TEST(Offloading, WhatIsComputedAgainHasItsInputsOnTheHost) {
   ASSERT_TRUE(search(problem, {}).infeasible);
   const Pool both = offloading(problem);
   ASSERT_FALSE(both.answer().plans.empty());
-  const Recomputed& chosen = both.answer().plans.front().recomputed;
+  const Activations& chosen = both.answer().plans.front().activations;
   bool pair = false;
   for (std::size_t s = 1; s < 4; ++s) pair |= chosen.stages[s] && chosen.offload[s] > 0;
   EXPECT_TRUE(pair) << name_of(both.answer().plans.front());

@@ -107,8 +107,8 @@ TEST(RecomputeBlocks, AreTheBestSubsetOfAllOnTinyProblems) {
     EXPECT_LE(static_cast<double>(outcome.bound->time.count()), best) << round;
     expect_as_told(problem, plan);
     needed += none == kNoStep, faster += none != kNoStep && best < none;
-    some += !plan.recomputed.blocks.empty() &&
-            plan.recomputed.blocks != cut_blocks(problem.blocks, plan.partition);
+    some += !plan.activations.blocks.empty() &&
+            plan.activations.blocks != cut_blocks(problem.blocks, plan.partition);
   }
   EXPECT_GT(needed, 5);
   EXPECT_GT(faster, 5);
@@ -137,7 +137,7 @@ TEST(RecomputeBlocks, AreNeverBoundedAboveTheBestAndFitWhereNotAllAreTried) {
     const Priced& plan = outcome.plans.front();
     EXPECT_LE(static_cast<double>(outcome.bound->time.count()), best) << round;
     expect_as_told(problem, plan);
-    ++fits, chosen += !plan.recomputed.blocks.empty();
+    ++fits, chosen += !plan.activations.blocks.empty();
     if (best < kNoStep)
       above += std::max(0.0, static_cast<double>(plan.estimate.count()) / best - 1);
     merged += static_cast<double>(plan.estimate.count()) < best;
@@ -170,7 +170,7 @@ BlockInstance one_rank(const std::vector<std::pair<int, int>>& saved_and_forward
 std::vector<LayerRange> chosen_blocks(const BlockInstance& instance) {
   const Answer outcome = search(instance.problem(Recompute::Blocks), {.iterations = 30});
   return outcome.plans.empty() ? std::vector<LayerRange>{}
-                               : outcome.plans.front().recomputed.blocks;
+                               : outcome.plans.front().activations.blocks;
 }
 
 // Two of them free 4 x 2 x (100 - 10) B, and one at a time is made again: 100 B.
@@ -224,7 +224,7 @@ TEST(RecomputeBlocks, AreNeverWorseThanTheChoiceOfStages) {
       continue;
     }
     EXPECT_LE(blocks.plans.front().estimate, stages.plans.front().estimate) << round;
-    recomputed += !stages.plans.front().recomputed.stages.empty();
+    recomputed += !stages.plans.front().activations.stages.empty();
     faster += blocks.plans.front().estimate < stages.plans.front().estimate;
   }
   EXPECT_GT(recomputed, 5);
@@ -276,8 +276,8 @@ TEST(RecomputeBlocks, AreChosenAsIfNothingHadBeenAskedBefore) {
 TEST(RecomputeBlocks, AreCountedInTheNameOfAPlan) {
   const ScheduleSpec spec{.family = "1f1b", .ranks = 2, .microbatches = 4};
   const LayerRange first{LayerId{0}, LayerId{1}}, second{LayerId{3}, LayerId{3}};
-  EXPECT_EQ(knobs(Choice{.spec = spec, .recomputed = {.blocks = {first}}}), "recompute=1 block");
-  EXPECT_EQ(knobs(Choice{.spec = spec, .recomputed = {.blocks = {first, second}}}),
+  EXPECT_EQ(knobs(Choice{.spec = spec, .activations = {.blocks = {first}}}), "recompute=1 block");
+  EXPECT_EQ(knobs(Choice{.spec = spec, .activations = {.blocks = {first, second}}}),
             "recompute=2 blocks");
 }
 

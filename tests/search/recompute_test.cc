@@ -147,7 +147,7 @@ TEST(Recompute, ExceptLastIsNeverBoundedAboveTheBestChoiceWhereNotAllAreTried) {
       EXPECT_LE(outcome.bound->time.count(), best) << round;
       EXPECT_GE(outcome.plans.front().estimate.count(), best) << round;
       expect_as_told(problem, outcome.plans.front());
-      recomputed += outcome.plans.front().recomputed.except_last;
+      recomputed += outcome.plans.front().activations.except_last;
     }
   }
   EXPECT_GT(recomputed, 4);
@@ -155,7 +155,7 @@ TEST(Recompute, ExceptLastIsNeverBoundedAboveTheBestChoiceWhereNotAllAreTried) {
 
 TEST(Recompute, StagesAreNamedByTheirNumbersOrAllAtOnce) {
   const auto text = [](std::vector<bool> stages, bool except_last = false) {
-    return to_string(Recomputed{.stages = std::move(stages), .except_last = except_last});
+    return to_string(Activations{.stages = std::move(stages), .except_last = except_last});
   };
   EXPECT_EQ(text({}), "");
   EXPECT_EQ(text({false, false}, true), "");
@@ -181,7 +181,7 @@ TEST(Recompute, NeverBoundsAboveTheBestChoiceWhereNotAllAreTried) {
     EXPECT_GE(plan.estimate.count(), best) << round;
     proven += outcome.bound->time == plan.estimate;
     expect_as_told(problem, plan);
-    recomputed += !plan.recomputed.stages.empty();
+    recomputed += !plan.activations.stages.empty();
   }
   EXPECT_GT(recomputed, 2);
   EXPECT_GT(proven, 1);

@@ -160,9 +160,9 @@ TEST(ReservedMemory, NoReplayedPlanReservesLessThanTheLeastSegments) {
         if (random() % 2 > 0) return;
         Plan plan;
         plan.partition = partition, plan.placement = placement;
-        if (random() % 2 == 0) plan.recomputed.stages.assign(spec.stages(), true);
+        if (random() % 2 == 0) plan.activations.stages.assign(spec.stages(), true);
         const Prices prices = evaluate(problem.layers, problem.cluster, generate(spec), placement,
-                                       partition, MemoryRule::Lifetimes, plan.recomputed);
+                                       partition, MemoryRule::Lifetimes, plan.activations);
         plan.schedule = prices.lowered, plan.peak_memory = prices.peak_memory;
         const std::vector<Bytes> reserved = reserved_memory(plan, problem.layers, settings);
         EXPECT_GE(std::ranges::min(reserved), least.of_each) << round;

@@ -101,7 +101,7 @@ TEST(SharedHeadSearch, OfFourRanksFitsAndTheJudgeFindsNothing) {
     EXPECT_EQ(answer.plans.empty(), answer.infeasible.has_value());
     for (const Priced& plan : answer.all) {
       if (!shares_head(plan.spec)) continue;
-      ++shared, recomputed += plan.recomputed.any() ? 1 : 0;
+      ++shared, recomputed += plan.activations.recomputes() ? 1 : 0;
       EXPECT_LE(answer.bound->time, plan.estimate);
       for (std::size_t r = 0; r < 4; ++r) EXPECT_LE(plan.peak_memory[r], problem.memory_limit[r]);
       const Requirements needs{stage_graph(plan.rows->costs), 6, true, 1};

@@ -232,8 +232,8 @@ std::optional<Nanoseconds> fastest_by_all_uses(const Problem& problem, const Sch
                   .partition = *problem.cuts,
                   .placement = placement_for(spec, problem.device_of_rank)};
     for (std::size_t s = 0, left = c; s < spec.stages(); ++s, left /= uses.size()) {
-      choice.recomputed.stages.push_back(uses[left % uses.size()].again);
-      choice.recomputed.offload.push_back(uses[left % uses.size()].offload);
+      choice.activations.stages.push_back(uses[left % uses.size()].again);
+      choice.activations.offload.push_back(uses[left % uses.size()].offload);
     }
     const Priced plan = price(problem, choice);
     if (!fits(plan.peak_memory, problem.memory_limit)) continue;
@@ -295,7 +295,7 @@ TEST(SlicedSchedules, RecomputeAsFewStagesAsMemoryAllows) {
     if (!best) continue;
     EXPECT_EQ(answer.plans.front().estimate, *best) << instance;
     EXPECT_LE(answer.bound->time, *best);
-    recomputed += answer.plans.front().recomputed.any();
+    recomputed += answer.plans.front().activations.recomputes();
     problem.recompute = Recompute::IfNeeded;
     EXPECT_EQ(search(problem, {}).plans.front().estimate, *best) << instance;
   }
@@ -321,7 +321,7 @@ TEST(SlicedSchedules, OffloadAndRecomputeAsIsFastestTogether) {
     if (!best) continue;
     EXPECT_EQ(pool.answer().plans.front().estimate, *best) << instance;
     EXPECT_LE(pool.answer().bound->time, *best);
-    offloading += pool.answer().plans.front().recomputed.offloads();
+    offloading += pool.answer().plans.front().activations.offloads();
   }
   EXPECT_GT(offloading, 5u);
 }
@@ -346,10 +346,10 @@ TEST(SlicedStageCosts, KeysAndValuesStayOnTheDevice) {
   kind.host_link = HostLink{.bandwidth = {1e9}};  // 1 B a ns
   const Cluster cluster = uniform_cluster(2, kind, {1e12}, Nanoseconds{0});
   const Placement placement = round_robin(2, 2);
-  const auto slice = [&](const Recomputed& recomputed, std::size_t number = 0) {
+  const auto slice = [&](const Activations& activations, std::size_t number = 0) {
     const Partition cuts{{0}};
-    return sliced_stage_costs(stage_costs(layers, cuts, placement, cluster, recomputed), 2,
-                              SliceLengths::Equal, layers, cuts, placement, cluster, recomputed)
+    return sliced_stage_costs(stage_costs(layers, cuts, placement, cluster, activations), 2,
+                              SliceLengths::Equal, layers, cuts, placement, cluster, activations)
         .slices[number]
         .stages[1];
   };

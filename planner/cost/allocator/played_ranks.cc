@@ -205,7 +205,7 @@ class Player {
   std::size_t end(std::size_t s) const { return plan_.partition.end(s, layers_.size()); }
   bool here(std::size_t s) const { return plan_.placement.rank_of_stage[s] == rank_; }
   bool is_last(const Action& action) const {
-    return plan_.recomputed.except_last && action.microbatch == last_[action.stage.index()];
+    return plan_.activations.except_last && action.microbatch == last_[action.stage.index()];
   }
   const TensorsOfLayers& tensors_of(const Action& action) const {
     return is_last(action) ? once_ : again_;
@@ -413,9 +413,9 @@ class Player {
 
 /// The recomputed blocks, those of whole stages included.
 std::vector<LayerRange> blocks_of(const Plan& plan, std::size_t layers) {
-  std::vector<LayerRange> blocks = plan.recomputed.blocks;
-  for (std::size_t s = 0; s < plan.recomputed.stages.size(); ++s)
-    if (plan.recomputed.stages[s])
+  std::vector<LayerRange> blocks = plan.activations.blocks;
+  for (std::size_t s = 0; s < plan.activations.stages.size(); ++s)
+    if (plan.activations.stages[s])
       blocks.push_back(
           {LayerId{plan.partition.begin(s)}, LayerId{plan.partition.end(s, layers) - 1}});
   std::ranges::sort(blocks);
@@ -507,7 +507,7 @@ std::vector<Bytes> reserved_memory(const Plan& plan, const Layers& all_layers,
   const std::optional<Layers> divided = divided_layers(all_layers, plan.schedule);
   const Layers& layers = divided ? *divided : all_layers;
   std::vector<Bytes> reserved = plan.peak_memory;
-  if (!has_lifetimes(layers) || slice_count(plan.schedule) > 1 || plan.recomputed.offloads()) {
+  if (!has_lifetimes(layers) || slice_count(plan.schedule) > 1 || plan.activations.offloads()) {
     for (Bytes& bytes : reserved)
       bytes = Bytes{
           static_cast<std::int64_t>(reserved_factor(settings) * static_cast<double>(bytes.value))};

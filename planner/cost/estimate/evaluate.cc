@@ -11,15 +11,15 @@ namespace pfeife {
 
 Prices evaluate(const SummedLayers& sums, const Cluster& cluster, const Schedule& compute_only,
                 const Placement& placement, const Partition& partition, MemoryRule rule,
-                const Recomputed& recomputed, StepNorm norm, SliceLengths slice_lengths) {
+                const Activations& activations, StepNorm norm, SliceLengths slice_lengths) {
   const std::optional<Layers> divided = divided_layers(sums.layers(), compute_only);
   StageCosts costs = divided
-                         ? stage_costs(*divided, partition, placement, cluster, recomputed, norm)
-                         : stage_costs(sums, partition, placement, cluster, recomputed, norm);
+                         ? stage_costs(*divided, partition, placement, cluster, activations, norm)
+                         : stage_costs(sums, partition, placement, cluster, activations, norm);
   if (divided) add_word_shares(costs, *divided->words, compute_only);
   if (const std::size_t slices = slice_count(compute_only); slices > 1)
     costs = sliced_stage_costs(std::move(costs), slices, slice_lengths, sums.layers(), partition,
-                               placement, cluster, recomputed);
+                               placement, cluster, activations);
   Schedule lowered = lower(compute_only, costs, placement);
   Prices plan = evaluate_lowered(std::move(costs), std::move(lowered), placement);
   if (rule == MemoryRule::Reference)

@@ -31,7 +31,7 @@ struct Prices {
 /// lower() otherwise).
 Prices evaluate(const SummedLayers& sums, const Cluster& cluster, const Schedule& compute_only,
                 const Placement& placement, const Partition& partition,
-                MemoryRule rule = MemoryRule::Lifetimes, const Recomputed& recomputed = {},
+                MemoryRule rule = MemoryRule::Lifetimes, const Activations& activations = {},
                 StepNorm norm = StepNorm::None, SliceLengths slice_lengths = SliceLengths::Equal);
 /// The prices where messages are received late: its peaks are no higher, its estimate is the same.
 Prices received_late(Prices prices, const Placement& placement);

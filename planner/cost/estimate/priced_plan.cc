@@ -58,8 +58,8 @@ void name_cuts(Plan& plan, const Layers& layers, const Cluster& cluster) {
   plan.training.microbatch_costs = layers.microbatches;
   plan.cut_modules = cut_modules(layers, plan.partition);
   plan.cut_nodes = cut_nodes(layers, plan.partition);
-  plan.block_nodes = block_nodes(layers, plan.recomputed.blocks);
-  plan.recomputed.stages.resize(plan.partition.stages(), false);
+  plan.block_nodes = block_nodes(layers, plan.activations.blocks);
+  plan.activations.stages.resize(plan.partition.stages(), false);
 }
 
 /// The plan's compute-only schedule with its transfers, received as it chooses.

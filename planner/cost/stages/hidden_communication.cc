@@ -15,7 +15,7 @@ class CommunicationSums {
  public:
   CommunicationSums(const Layers& layers, const Plan& plan, const Cluster& cluster)
       : costs_(stage_costs(layers, plan, cluster)),
-        stages_(stage_steps(recomputed_layers(layers, plan.partition, plan.recomputed.blocks),
+        stages_(stage_steps(recomputed_layers(layers, plan.partition, plan.activations.blocks),
                             plan.partition, plan.placement, cluster, costs_.stages)) {}
 
   CommunicationTimes of_rows(const Schedule& schedule) {

@@ -47,15 +47,15 @@ struct Keys {
 };
 
 std::vector<Keys> keys_of_stages(const Layers& layers, const Partition& partition,
-                                 const Recomputed& recomputed) {
+                                 const Activations& activations) {
   std::vector<Keys> keys(partition.stages());
   std::vector<bool> again(layers.size(), false);
-  for (const LayerRange& block : recomputed.blocks)
+  for (const LayerRange& block : activations.blocks)
     std::fill(again.begin() + block.first.value, again.begin() + block.last.value + 1, true);
   for (std::size_t s = 0; s < keys.size(); ++s)
     for (std::size_t l = partition.begin(s); l < partition.end(s, layers.size()); ++l) {
       const Bytes bytes = layers.sequence->keys_values[l];
-      const bool stage_again = !recomputed.stages.empty() && recomputed.stages[s];
+      const bool stage_again = !activations.stages.empty() && activations.stages[s];
       keys[s].all += bytes;
       if (stage_again || again[l]) keys[s].recomputed += bytes;
     }
@@ -65,7 +65,8 @@ std::vector<Keys> keys_of_stages(const Layers& layers, const Partition& partitio
 /// Later slices read the keys and values of a slice, unless it is the last: they stay on the
 /// device.
 void keep_keys(const std::vector<Keys>& keys, double length, bool last,
-               const Recomputed& recomputed, const Placement& placement, StageCosts::Slice& slice) {
+               const Activations& activations, const Placement& placement,
+               StageCosts::Slice& slice) {
   const auto part = [&](Bytes whole) {
     return Bytes{static_cast<std::int64_t>(std::ceil(static_cast<double>(whole.value) * length))};
   };
@@ -76,7 +77,7 @@ void keep_keys(const std::vector<Keys>& keys, double length, bool last,
     stage.saved += part(keys[s].recomputed);
     stage.recomputed = std::max(Bytes{0}, stage.recomputed - part(keys[s].recomputed));
   }
-  if (!recomputed.offloads()) return;
+  if (!activations.offloads()) return;
   const std::vector<Bytes> alone = saved_alone(slice.stages, slice.values, placement);
   for (std::size_t s = 0; s < keys.size(); ++s) {
     StageCost& stage = slice.stages[s];
@@ -84,7 +85,7 @@ void keep_keys(const std::vector<Keys>& keys, double length, bool last,
     const auto whole = static_cast<double>(stage.offloaded.value);
     const Bytes movable = std::max(Bytes{0}, alone[s] - (last ? Bytes{0} : part(keys[s].all)));
     stage.offloaded =
-        Bytes{std::llround(recomputed.offload[s] * static_cast<double>(movable.value))};
+        Bytes{std::llround(activations.offload[s] * static_cast<double>(movable.value))};
     const double share = static_cast<double>(stage.offloaded.value) / whole;
     for (Nanoseconds* const time : {&stage.offload, &stage.reload})
       *time = Nanoseconds{std::llround(static_cast<double>(time->count()) * share)};
@@ -114,7 +115,7 @@ std::string not_sliced_because(const Layers& layers, std::size_t slices) {
 StageCosts sliced_stage_costs(StageCosts whole, std::size_t slices, SliceLengths lengths,
                               const Layers& layers, const Partition& partition,
                               const Placement& placement, const Cluster& cluster,
-                              const Recomputed& recomputed) {
+                              const Activations& activations) {
   if (const std::string why = not_sliced_because(layers, slices); !why.empty())
     throw ConfigError({}, "microbatches cannot be cut into slices: " + why);
   const std::vector<double> linear = linear_shares(layers, partition);
@@ -128,12 +129,12 @@ StageCosts sliced_stage_costs(StageCosts whole, std::size_t slices, SliceLengths
   const std::vector<StagePair> pairs = whole.pairs;
   whole = with_slices(std::move(whole), ends, linear);
   expose_reductions(layers, partition, whole.slices, whole);
-  const std::vector<Keys> keys = keys_of_stages(layers, partition, recomputed);
+  const std::vector<Keys> keys = keys_of_stages(layers, partition, activations);
   double begin = 0;
   for (std::size_t k = 0; k < slices; ++k) {
     StageCosts::Slice& slice = whole.slices[k];
     time_messages(pairs, placement, cluster, slice.pairs);
-    keep_keys(keys, ends[k] - begin, k + 1 == slices, recomputed, placement, slice);
+    keep_keys(keys, ends[k] - begin, k + 1 == slices, activations, placement, slice);
     for (std::size_t s = 0; s < partition.stages(); ++s)
       slice.stages[s].forward += overheads[s], slice.stages[s].backward_input += overheads[s];
     begin = ends[k];

@@ -30,7 +30,7 @@ namespace pfeife {
 StageCosts sliced_stage_costs(StageCosts whole, std::size_t slices, SliceLengths lengths,
                               const Layers& layers, const Partition& partition,
                               const Placement& placement, const Cluster& cluster,
-                              const Recomputed& recomputed = {});
+                              const Activations& activations = {});
 
 /// [slice] Where each slice of the sequence of all layers ends, as a share of it, at whole tokens
 /// where the layers know them; the last one is 1. The layers must have a Sequence.

@@ -355,16 +355,16 @@ StageCosts collected_stage_costs(const SummedLayers& sums, const Partition& part
   return Collector(sums, partition, placement, cluster).collect();
 }
 
-StageCosts with_recomputation(StageCosts collected, const Recomputed& recomputed,
+StageCosts with_recomputation(StageCosts collected, const Activations& activations,
                               const Placement& placement, const Cluster& cluster) {
-  if (recomputed.except_last && recomputed.any())
+  if (activations.except_last && activations.recomputes())
     collected.last = {collected.stages, collected.values};
-  add_recomputation(recomputed.stages, collected);
-  if (recomputed.offloads()) {
-    PFEIFE_CHECK(recomputed.offload.size() == collected.stages.size(), "one share for each stage");
+  add_recomputation(activations.stages, collected);
+  if (activations.offloads()) {
+    PFEIFE_CHECK(activations.offload.size() == collected.stages.size(), "one share for each stage");
     const auto offload = [&](std::vector<StageCost>& stages,
                              const std::vector<StageValue>& values) {
-      add_offload(recomputed.offload, placement, cluster, stages, values);
+      add_offload(activations.offload, placement, cluster, stages, values);
     };
     offload(collected.stages, collected.values);
     if (!collected.last.stages.empty()) offload(collected.last.stages, collected.last.values);
@@ -381,42 +381,44 @@ StageCosts with_recomputation(StageCosts collected, const Recomputed& recomputed
 /// The costs of a microbatch that is as the layers say.
 static StageCosts costs_of_any(const SummedLayers& sums, const Partition& partition,
                                const Placement& placement, const Cluster& cluster,
-                               const Recomputed& recomputed, StepNorm norm) {
-  const auto costs_of = [&](const SummedLayers& run, const Recomputed& again) {
+                               const Activations& activations, StepNorm norm) {
+  const auto costs_of = [&](const SummedLayers& run, const Activations& again) {
     StageCosts costs = with_recomputation(collected_stage_costs(run, partition, placement, cluster),
                                           again, placement, cluster);
     costs.norm = norm_time(sums.layers(), norm, partition, placement, cluster);
     add_side_by_side(run.layers(), partition, placement, cluster, costs);
     return costs;
   };
-  if (recomputed.blocks.empty()) return costs_of(sums, recomputed);
-  const Layers again = recomputed_layers(sums.layers(), partition, recomputed.blocks);
-  StageCosts costs = costs_of(again, {.stages = recomputed.stages, .offload = recomputed.offload});
-  if (!recomputed.except_last) return costs;
-  StageCosts kept = costs_of(sums, {.offload = recomputed.offload});
+  if (activations.blocks.empty()) return costs_of(sums, activations);
+  const Layers again = recomputed_layers(sums.layers(), partition, activations.blocks);
+  StageCosts costs =
+      costs_of(again, {.stages = activations.stages, .offload = activations.offload});
+  if (!activations.except_last) return costs;
+  StageCosts kept = costs_of(sums, {.offload = activations.offload});
   costs.last = {std::move(kept.stages), std::move(kept.values), std::move(kept.side_by_side)};
   return costs;
 }
 
 StageCosts stage_costs(const SummedLayers& sums, const Partition& partition,
                        const Placement& placement, const Cluster& cluster,
-                       const Recomputed& recomputed, StepNorm norm) {
-  return microbatch_stage_costs(costs_of_any(sums, partition, placement, cluster, recomputed, norm),
-                                sums.layers(), partition, placement, cluster);
+                       const Activations& activations, StepNorm norm) {
+  return microbatch_stage_costs(
+      costs_of_any(sums, partition, placement, cluster, activations, norm), sums.layers(),
+      partition, placement, cluster);
 }
 
 StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster) {
   if (const std::optional<Layers> divided = divided_layers(layers, plan.schedule)) {
     StageCosts costs = stage_costs(*divided, plan.partition, plan.placement, cluster,
-                                   plan.recomputed, step_norm(plan));
+                                   plan.activations, step_norm(plan));
     add_word_shares(costs, *divided->words, plan.schedule);
     return costs;
   }
-  StageCosts costs = stage_costs(layers, plan.partition, plan.placement, cluster, plan.recomputed,
+  StageCosts costs = stage_costs(layers, plan.partition, plan.placement, cluster, plan.activations,
                                  step_norm(plan));
   if (const std::size_t slices = slice_count(plan.schedule); slices > 1)
     return sliced_stage_costs(std::move(costs), slices, plan.spec.slice_lengths, layers,
-                              plan.partition, plan.placement, cluster, plan.recomputed);
+                              plan.partition, plan.placement, cluster, plan.activations);
   return costs;
 }
 

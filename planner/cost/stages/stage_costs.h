@@ -31,7 +31,7 @@ namespace pfeife {
 /// every call.
 StageCosts stage_costs(const SummedLayers& sums, const Partition& partition,
                        const Placement& placement, const Cluster& cluster,
-                       const Recomputed& recomputed = {}, StepNorm norm = StepNorm::None);
+                       const Activations& activations = {}, StepNorm norm = StepNorm::None);
 /// The costs of a plan: of its cuts, recomputation and offloading, and of the slices that its
 /// schedule has. Builds the sums on each call.
 StageCosts stage_costs(const Layers& layers, const Plan& plan, const Cluster& cluster);
@@ -59,7 +59,7 @@ Nanoseconds least_norm_time(const Layers& layers, StepNorm norm,
 StageCosts collected_stage_costs(const SummedLayers& sums, const Partition& partition,
                                  const Placement& placement, const Cluster& cluster);
 /// `recomputed` without blocks.
-StageCosts with_recomputation(StageCosts collected, const Recomputed& recomputed,
+StageCosts with_recomputation(StageCosts collected, const Activations& activations,
                               const Placement& placement, const Cluster& cluster);
 
 }  // namespace pfeife

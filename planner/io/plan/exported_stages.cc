@@ -80,7 +80,7 @@ StagesInModules stages_in_modules(const PlanToExport& planned, const std::string
 std::int64_t RecomputedModules::most() const { return std::ranges::max(blocks); }
 
 RecomputedModules recomputed_modules(const PlanToExport& planned, const StagesInModules& stages) {
-  const Recomputed& again = planned.plan.recomputed;
+  const Activations& again = planned.plan.activations;
   RecomputedModules modules{.blocks = std::vector<std::int64_t>(stages.stages(), 0)};
   for (std::size_t s = 0; s < again.stages.size(); ++s) {
     if (!again.stages[s]) continue;
@@ -148,7 +148,7 @@ void add_common_losses(const PlanToExport& planned, const std::string& title,
   if (moved)
     refused.push_back("the ranks of the pipeline run on devices " + listed(devices) + ": " + title +
                       " has them in order; plan with devices in order");
-  if (planned.plan.recomputed.except_last)
+  if (planned.plan.activations.except_last)
     refused.push_back("the last microbatch of each stage is not recomputed in the plan: " + title +
                       " recomputes all alike");
   if (!planned.run.modules.empty() && title != "Megatron-LM")

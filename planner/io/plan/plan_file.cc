@@ -123,13 +123,13 @@ std::vector<NodeId> read_order(const YamlNode& node) {
 
 YamlValue blocks_value(const Plan& plan) {
   std::vector<YamlValue> items;
-  for (std::size_t b = 0; b < plan.recomputed.blocks.size(); ++b) {
+  for (std::size_t b = 0; b < plan.activations.blocks.size(); ++b) {
     const auto pair = [](std::int64_t first, std::int64_t last) {
       return yaml_sequence({number(first), number(last)});
     };
     std::vector<YamlEntry> entries{
         {"layers",
-         pair(plan.recomputed.blocks[b].first.value, plan.recomputed.blocks[b].last.value),
+         pair(plan.activations.blocks[b].first.value, plan.activations.blocks[b].last.value),
          {}}};
     if (!plan.block_nodes.empty())
       entries.push_back(
@@ -151,7 +151,7 @@ void read_blocks(const YamlNode& node, Plan& plan) {
   for (const YamlNode& item : node.items()) {
     item.check_keys({"layers", "nodes"});
     const std::vector<std::int32_t> layers = pair(item.at("layers"));
-    plan.recomputed.blocks.push_back({LayerId{layers[0]}, LayerId{layers[1]}});
+    plan.activations.blocks.push_back({LayerId{layers[0]}, LayerId{layers[1]}});
     if (const auto nodes = item.find("nodes")) {
       const std::vector<std::int32_t> range = pair(*nodes);
       plan.block_nodes.push_back({range[0] - 1, range[1]});
@@ -161,10 +161,10 @@ void read_blocks(const YamlNode& node, Plan& plan) {
 
 /// Each is within a stage and behind the one before it.
 void check_blocks(const YamlNode& node, const Plan& plan) {
-  for (std::size_t b = 0; b < plan.recomputed.blocks.size(); ++b) {
-    const LayerRange& block = plan.recomputed.blocks[b];
+  for (std::size_t b = 0; b < plan.activations.blocks.size(); ++b) {
+    const LayerRange& block = plan.activations.blocks[b];
     const std::string name = to_string(std::vector{block});
-    if (b > 0 && plan.recomputed.blocks[b - 1].last >= block.first)
+    if (b > 0 && plan.activations.blocks[b - 1].last >= block.first)
       node.fail("the block of layers " + name + " must lie behind the one before it");
     std::size_t stage = 0;
     for (const std::int32_t cut : plan.partition.cuts) {
@@ -172,10 +172,10 @@ void check_blocks(const YamlNode& node, const Plan& plan) {
         node.fail("the cut " + std::to_string(cut) + " goes through the block of layers " + name);
       stage += cut < block.first.value ? 1 : 0;
     }
-    if (stage < plan.recomputed.stages.size() && plan.recomputed.stages[stage])
+    if (stage < plan.activations.stages.size() && plan.activations.stages[stage])
       node.fail("all of the stage of layers " + name + " is recomputed already");
   }
-  if (!plan.block_nodes.empty() && plan.block_nodes.size() != plan.recomputed.blocks.size())
+  if (!plan.block_nodes.empty() && plan.block_nodes.size() != plan.activations.blocks.size())
     node.fail("expected nodes of each block, or of none");
 }
 
@@ -219,18 +219,18 @@ void check_agreement(const YamlNode& root, const Plan& plan) {
   if (const auto nodes = root.find("cut_nodes");
       nodes && plan.cut_nodes.size() != plan.partition.cuts.size())
     nodes->fail("expected one node for each cut");
-  if (!plan.recomputed.blocks.empty()) check_blocks(root.at("recompute_blocks"), plan);
-  if (plan.recomputed.stages.size() != stages)
+  if (!plan.activations.blocks.empty()) check_blocks(root.at("recompute_blocks"), plan);
+  if (plan.activations.stages.size() != stages)
     root.at("recompute").fail("expected one value for each of " + text(stages) + " stages");
   if (const auto shares = root.find("offload")) {
-    if (plan.recomputed.offload.size() != stages)
+    if (plan.activations.offload.size() != stages)
       shares->fail("expected one share for each of " + text(stages) + " stages");
-    if (plan.recomputed.offloads() && plan.training.mode == Mode::Forward)
+    if (plan.activations.offloads() && plan.training.mode == Mode::Forward)
       shares->fail("a plan that runs forward only saves nothing to offload");
   }
-  if (plan.recomputed.except_last && !plan.recomputed.any())
+  if (plan.activations.except_last && !plan.activations.recomputes())
     root.at("recompute_except_last").fail("the plan recomputes nothing; leave it out");
-  if (plan.recomputed.except_last && slices > 1)
+  if (plan.activations.except_last && slices > 1)
     root.at("recompute_except_last")
         .fail(
             "the schedule has slices, of which the last microbatch's are recomputed as all "
@@ -267,8 +267,8 @@ FieldList<Plan> schedule_fields(const Beside& beside) {
 }
 
 FieldList<Plan> choice_fields(const Beside& beside) {
-  const auto recomputed = [](Field<Recomputed> of) {
-    return of_part<Plan>(&Plan::recomputed, std::move(of));
+  const auto activations = [](Field<Activations> of) {
+    return of_part<Plan>(&Plan::activations, std::move(of));
   };
   auto schedule = group("schedule", schedule_fields(beside)).always().needed();
   schedule.read = [read = schedule.read, beside](const YamlNode& node, Plan& plan) {
@@ -283,10 +283,10 @@ FieldList<Plan> choice_fields(const Beside& beside) {
   return {
       schedule,
       std::move(placement).always().needed(),
-      recomputed(field("recompute", &Recomputed::stages, list_of(flag()), "")).always().needed(),
+      activations(field("recompute", &Activations::stages, list_of(flag()), "")).always().needed(),
       Field<Plan>{"recompute_blocks", "", "", read_blocks, blocks_value},
-      recomputed(field("recompute_except_last", &Recomputed::except_last, flag(), "")),
-      recomputed(field("offload", &Recomputed::offload, list_of(real(0, 1)), "")),
+      activations(field("recompute_except_last", &Activations::except_last, flag(), "")),
+      activations(field("offload", &Activations::offload, list_of(real(0, 1)), "")),
       field<Plan>("receives", &Plan::receives,
                   word<Receives>({{"as_ready", Receives::AsReady}, {"at_need", Receives::AtNeed}}),
                   "")};

@@ -160,14 +160,14 @@ std::string split_points_text(const Layers& layers, const Plan& plan, const std:
     else if (!json["split_spec"].is_null())
       json["split_spec"][point.module] = name(point);
   }
-  for (const LayerRange& block : plan.recomputed.blocks) {
+  for (const LayerRange& block : plan.activations.blocks) {
     const std::vector<std::string> modules = modules_of(layers, block);
     json["recompute"].push_back(
         {{"layers", {block.first.value, block.last.value}},
          {"modules", modules},
          {"why_not", modules.empty() ? Json("some of it is in no submodule of its own") : Json()}});
   }
-  if (plan.recomputed.except_last) {  // [stage]
+  if (plan.activations.except_last) {  // [stage]
     json["recompute_except_microbatch"] = Json::array();
     for (const MicrobatchId last : last_forwards(plan.schedule, plan.partition.stages()))
       json["recompute_except_microbatch"].push_back(last.value);

@@ -22,11 +22,11 @@ std::string list_of(const std::vector<bool>& stages) {
 
 }  // namespace
 
-bool Recomputed::any() const {
+bool Activations::recomputes() const {
   return !blocks.empty() || std::ranges::find(stages, true) != stages.end();
 }
 
-bool Recomputed::offloads() const {
+bool Activations::offloads() const {
   return std::ranges::any_of(offload, [](double share) { return share > 0; });
 }
 
@@ -45,26 +45,26 @@ static std::string offload_text(const std::vector<double>& shares) {
   return "offload=" + text;
 }
 
-static std::string recompute_text(const Recomputed& recomputed) {
-  if (!recomputed.any()) return "";
-  const std::vector<bool>& stages = recomputed.stages;
-  const std::size_t blocks = recomputed.blocks.size();
+static std::string recompute_text(const Activations& activations) {
+  if (!activations.recomputes()) return "";
+  const std::vector<bool>& stages = activations.stages;
+  const std::size_t blocks = activations.blocks.size();
   std::string what = std::to_string(blocks) + (blocks == 1 ? " block" : " blocks");
   if (blocks == 0)
     what = std::ranges::find(stages, false) == stages.end() ? "all" : list_of(stages);
-  return "recompute=" + what + (recomputed.except_last ? " except last" : "");
+  return "recompute=" + what + (activations.except_last ? " except last" : "");
 }
 
-std::string to_string(const Recomputed& recomputed) {
-  const std::string again = recompute_text(recomputed);
-  if (!recomputed.offloads()) return again;
-  return again + (again.empty() ? "" : ", ") + offload_text(recomputed.offload);
+std::string to_string(const Activations& activations) {
+  const std::string again = recompute_text(activations);
+  if (!activations.offloads()) return again;
+  return again + (again.empty() ? "" : ", ") + offload_text(activations.offload);
 }
 
 std::string knobs(const Choice& choice) {
   std::string text;
   for (const std::string& knob :
-       {knobs(choice.spec), to_string(choice.recomputed),
+       {knobs(choice.spec), to_string(choice.activations),
         std::string(choice.receives == Receives::AtNeed ? "receives=at_need" : "")})
     if (!knob.empty()) text += (text.empty() ? "" : ", ") + knob;
   return text;

@@ -1,5 +1,5 @@
-// What a plan chooses: a schedule, where the model is cut, what is recomputed, which device runs
-// which rank. Two plans of equal choices are the same plan; all else of a plan follows.
+// What a plan chooses: a schedule, where the model is cut, what happens to the activations, which
+// device runs which rank. Two plans of equal choices are the same plan; all else of a plan follows.
 #pragma once
 
 #include <optional>
@@ -12,32 +12,32 @@
 
 namespace pfeife {
 
-/// What a plan does not keep on the device between F and B: what it computes again, what it sends
-/// to the host.
-struct Recomputed {
-  std::vector<bool> stages = {};  ///< [stage]; empty = none
-  /// Each by itself, within a stage that `stages` does not have; sorted, none overlaps another.
+/// What happens to the activations that each stage saves between F and B: by default they stay on
+/// the device; they may be recomputed in B, or be offloaded to the host.
+struct Activations {
+  std::vector<bool> stages = {};  ///< [stage] recomputed as a whole; empty = none
+  /// Layers recomputed block by block, in stages that `stages` leaves out; sorted, disjoint.
   std::vector<LayerRange> blocks = {};
-  /// The microbatch that a stage runs forward last is kept.
+  /// The microbatch that a stage runs forward last is not recomputed.
   bool except_last = false;
   /// [stage] share, 0 to 1, of what the stage saves by itself that is offloaded; empty = none.
   std::vector<double> offload = {};
 
-  bool any() const;       ///< is computed again
-  bool offloads() const;  ///< anything
+  bool recomputes() const;  ///< any stage or block
+  bool offloads() const;    ///< of any stage
 
-  friend bool operator==(const Recomputed&, const Recomputed&) = default;
+  friend bool operator==(const Activations&, const Activations&) = default;
 };
 /// "recompute=all", "recompute=0-2 7" (stages), "recompute=12 blocks", "recompute=all except last";
-/// "" if nothing is. What is offloaded follows: "offload=0.5", "offload=1 0.25 0 0".
-std::string to_string(const Recomputed& recomputed);
+/// "" if nothing is recomputed. Offloaded shares follow: "offload=0.5", "offload=1 0.25 0 0".
+std::string to_string(const Activations& activations);
 
 /// A plan's choices. Equal choices make equal plans.
 struct Choice {
   ScheduleSpec spec;
   Partition partition;
   Placement placement;
-  Recomputed recomputed = {};
+  Activations activations = {};
   /// Compute-only rows that do not follow from `spec`: built for the costs, or given.
   std::optional<Schedule> order = std::nullopt;
 

@@ -10,7 +10,7 @@ namespace {
 using To = const PlanToExecute&;
 
 bool sliced(To planned) { return slice_count(planned.plan.schedule) > 1; }
-bool offloads(To planned) { return planned.plan.recomputed.offloads(); }
+bool offloads(To planned) { return planned.plan.activations.offloads(); }
 bool forward(To planned) { return planned.plan.training.mode == Mode::Forward; }
 bool in_format(To planned) { return planned.format != Format::Wide; }
 bool splits_backward(To planned) {

@@ -81,7 +81,7 @@ struct Plan : Choice {
 
 /// They do the same in the same order, whatever their schedules are called.
 inline bool runs_alike(const Plan& a, const Plan& b) {
-  return a.schedule == b.schedule && a.partition == b.partition && a.recomputed == b.recomputed;
+  return a.schedule == b.schedule && a.partition == b.partition && a.activations == b.activations;
 }
 
 /// An update needs a number of all gradients: their norm, or whether they are finite (fp16, if the

@@ -68,7 +68,7 @@ std::vector<Priced> leaner_orders(const Problem& problem, const std::vector<Pric
   std::vector<const Priced*> built;
   for (const Priced& plan : plans)
     if (plan.order && plan.estimate <= most &&
-        (!plan.recomputed.any() || !is_chosen(problem.recompute)))
+        (!plan.activations.recomputes() || !is_chosen(problem.recompute)))
       built.push_back(&plan);
   std::vector<std::optional<Priced>> found(built.size());
   parallel_for(built.size(), threads,

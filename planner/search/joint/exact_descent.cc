@@ -92,7 +92,7 @@ std::optional<Priced> moved_to_fit(const Problem& problem, Choice choice, std::s
     less = false;
     for (std::size_t c = 0; c < choice.partition.cuts.size(); ++c)
       for (Partition& cuts :
-           moved_cuts(problem.layers, choice.partition, c, choice.recomputed.blocks)) {
+           moved_cuts(problem.layers, choice.partition, c, choice.activations.blocks)) {
         if (tried++ == most) return std::nullopt;
         Choice next = choice;
         next.partition = std::move(cuts);
@@ -110,7 +110,7 @@ Priced descended(const Problem& problem, Priced plan, std::size_t most) {
     faster = false;
     for (std::size_t c = 0; c < plan.partition.cuts.size(); ++c)
       for (Partition& cuts :
-           moved_cuts(problem.layers, plan.partition, c, plan.recomputed.blocks)) {
+           moved_cuts(problem.layers, plan.partition, c, plan.activations.blocks)) {
         if (tried++ == most) return plan;
         Choice next = plan;
         next.partition = std::move(cuts);

@@ -122,7 +122,7 @@ class Run {
   void anneal_order() {
     std::vector<bool> recompute(builder_.spec().stages(),
                                 builder_.problem().recompute != Recompute::None);
-    if (order().best()) recompute = order().best()->recomputed.stages;
+    if (order().best()) recompute = order().best()->activations.stages;
     auto found =
         anneal_orders(builder_, cuts(), recompute, effort_ * kTurns / actions(builder_.spec()),
                       seed_, result_.candidates);

@@ -90,7 +90,7 @@ class Trials {
                const std::vector<bool>& recompute) {
     if (!trial.fastest) return trial.tried_all;
     Choice choice{spec_, partition, placement_, {recompute}, trial.fastest};
-    if (!choice.recomputed.any()) choice.recomputed = {};
+    if (!choice.activations.recomputes()) choice.activations = {};
     const auto fit = [&](const Prices& plan) {
       return fits(must_fit(problem_, choice, plan), problem_.memory_limit);
     };

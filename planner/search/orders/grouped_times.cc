@@ -27,7 +27,7 @@ GroupedTimes::GroupedTimes(const Layers& layers, const Cluster& cluster, const C
       graph_([&] {
         Prices prices =
             evaluate(layers_, cluster, compute_only(choice), placement_, partition_,
-                     MemoryRule::Lifetimes, choice.recomputed, norm, choice.spec.slice_lengths);
+                     MemoryRule::Lifetimes, choice.activations, norm, choice.spec.slice_lengths);
         any_ = std::move(prices.costs);
         // Every microbatch a kind of its own, so that each has durations of its own.
         StageGraph distinct = stage_graph(any_);

@@ -31,7 +31,7 @@ OrderBuilder::OrderBuilder(const CutModel& model, const Problem& problem, const 
       memo_(memo) {}
 
 /// What recomputing these stages is in the problem.
-static Recomputed again(const std::vector<bool>& stages, const Problem& problem) {
+static Activations again(const std::vector<bool>& stages, const Problem& problem) {
   return {.stages = stages, .except_last = problem.recompute_except_last};
 }
 
@@ -65,7 +65,7 @@ std::unique_ptr<Candidates> OrderBuilder::improved(const Candidates& from, std::
                                                    std::uint64_t seed) const {
   std::optional<Order> start = order_of(from.schedule());
   if (!from.best() || !start) return nullptr;
-  const StageCosts costs = this->costs(from.best_cuts(), from.best()->recomputed);
+  const StageCosts costs = this->costs(from.best_cuts(), from.best()->activations);
   const Fits fits = [&](const Order& order) {
     const Schedule lowered = lower(schedule_of(order), costs, placement_);
     return pfeife::fits(peak_memory(lowered, costs, placement_), problem_.memory_limit);
@@ -77,9 +77,9 @@ std::unique_ptr<Candidates> OrderBuilder::improved(const Candidates& from, std::
   return judged(from.best_cuts(), schedule_of(better.order));
 }
 
-StageCosts OrderBuilder::costs(const Cuts& cuts, const Recomputed& recomputed) const {
+StageCosts OrderBuilder::costs(const Cuts& cuts, const Activations& activations) const {
   return stage_costs(model_.sums(), model_.partition(cuts), placement_, model_.cluster(),
-                     recomputed, problem_.norm);
+                     activations, problem_.norm);
 }
 
 std::vector<Bytes> OrderBuilder::rooms(const StageCosts& costs) const {
@@ -138,7 +138,7 @@ std::unique_ptr<Candidates> OrderBuilder::build_for(const Cuts& cuts,
     const std::vector<Bytes> needed =
         must_fit(problem_, choice,
                  evaluate(model_.sums(), model_.cluster(), candidates->schedule(), placement_,
-                          choice.partition, problem_.memory_rule, choice.recomputed));
+                          choice.partition, problem_.memory_rule, choice.activations));
     bool fits = true;
     for (std::size_t r = 0; r < room.size(); ++r) {
       const Bytes over = needed[r] - problem_.memory_limit[r];

@@ -32,7 +32,7 @@ class OrderBuilder {
   std::unique_ptr<Candidates> improved(const Candidates& from, std::size_t moves,
                                        std::uint64_t seed) const;
 
-  StageCosts costs(const Cuts& cuts, const Recomputed& recomputed) const;
+  StageCosts costs(const Cuts& cuts, const Activations& activations) const;
   /// [rank] What the limits leave for activations, before buffers.
   std::vector<Bytes> rooms(const StageCosts& costs) const;
   /// The order with the cuts offered to it.

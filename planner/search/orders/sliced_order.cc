@@ -16,9 +16,10 @@ constexpr std::size_t kRulesOfSlices = 16;  ///< of the grid at least
 
 StageCosts costs_of_slices(const Problem& problem, const Choice& choice) {
   return sliced_stage_costs(stage_costs(problem.layers, choice.partition, choice.placement,
-                                        problem.cluster, choice.recomputed, problem.norm),
+                                        problem.cluster, choice.activations, problem.norm),
                             choice.spec.slices, choice.spec.slice_lengths, problem.layers,
-                            choice.partition, choice.placement, problem.cluster, choice.recomputed);
+                            choice.partition, choice.placement, problem.cluster,
+                            choice.activations);
 }
 
 /// [rank] What the limits leave for activations, before buffers.

@@ -2,12 +2,12 @@
 
 namespace pfeife {
 
-bool CandidateParts::keep(const Cuts& cuts, Prices prices, Recomputed recomputed) {
+bool CandidateParts::keep(const Cuts& cuts, Prices prices, Activations activations) {
   const auto time = static_cast<double>(prices.estimate.count());
   const bool best = found.would_be_best(cuts, time);
   if (!best && !found.is_near(time)) return false;
   Priced plan =
-      priced({judge.spec(), model.partition(cuts), judge.placement(), std::move(recomputed)},
+      priced({judge.spec(), model.partition(cuts), judge.placement(), std::move(activations)},
              std::move(prices));
   if (times.is_large()) plan.rows.reset();  // as PlanJudge::forget_schedule
   if (best)

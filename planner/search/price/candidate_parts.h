@@ -23,7 +23,7 @@ struct CandidateParts {
   std::size_t stages() const { return judge.placement().stages(); }
   /// Keeps a plan that fits if it is the best, or nearly as fast with less memory. True if it is
   /// the best.
-  bool keep(const Cuts& cuts, Prices prices, Recomputed recomputed);
+  bool keep(const Cuts& cuts, Prices prices, Activations activations);
   /// The cuts do not fit. False.
   bool refuse(const Cuts& cuts, const std::vector<Bytes>& peak_memory);
 };

@@ -20,10 +20,10 @@ PlanJudge::PlanJudge(const CutModel& model, const Problem& problem, const Schedu
 
 Schedule PlanJudge::schedule() const { return schedule_ ? *schedule_ : generate(spec_); }
 
-Recomputed PlanJudge::recomputed(std::vector<bool> stages, std::vector<LayerRange> blocks) const {
+Activations PlanJudge::activations(std::vector<bool> stages, std::vector<LayerRange> blocks) const {
   if (problem_.recompute == Recompute::Full) stages.assign(placement_.stages(), true);
-  Recomputed all{std::move(stages), std::move(blocks), problem_.recompute_except_last};
-  return all.any() ? all : Recomputed{};
+  Activations all{std::move(stages), std::move(blocks), problem_.recompute_except_last};
+  return all.recomputes() ? all : Activations{};
 }
 
 /// must_fit(). Where much was played already, a rank that allocates no less than a refused one is
@@ -48,10 +48,10 @@ std::vector<Bytes> PlanJudge::needed(const Choice& choice, const Prices& prices)
   return needed;
 }
 
-Prices PlanJudge::in_memory(Prices prices, const Cuts& cuts, const Recomputed& recomputed,
+Prices PlanJudge::in_memory(Prices prices, const Cuts& cuts, const Activations& activations,
                             FoundPlans& found) {
   if (problem_.memory_rule != MemoryRule::Lifetimes) return prices;
-  const Choice choice{spec_, model_.partition(cuts), placement_, recomputed};
+  const Choice choice{spec_, model_.partition(cuts), placement_, activations};
   std::vector<Bytes> needed = this->needed(choice, prices);
   if (fits(needed)) return prices;
   if (!fits(prices.peak_memory)) needed = least_peak_memory(prices, placement_);
@@ -72,39 +72,39 @@ Prices PlanJudge::in_memory(Prices prices, const Cuts& cuts, const Recomputed& r
   return prices;
 }
 
-Prices PlanJudge::prices(const Cuts& cuts, const Recomputed& recomputed, const Layers& layers,
+Prices PlanJudge::prices(const Cuts& cuts, const Activations& activations, const Layers& layers,
                          FoundPlans& found) {
   ++counts_.judged;
-  if (recomputed.blocks.empty() && problem_.memory_rule == MemoryRule::Lifetimes) {
-    StageCosts costs = stage_costs_of(cuts, recomputed);
+  if (activations.blocks.empty() && problem_.memory_rule == MemoryRule::Lifetimes) {
+    StageCosts costs = stage_costs_of(cuts, activations);
     Schedule lowered = this->lowered(costs);
     return in_memory(evaluate_lowered(std::move(costs), std::move(lowered), placement_), cuts,
-                     recomputed, found);
+                     activations, found);
   }
   const auto by = [&](const SummedLayers& sums) {
     return evaluate(sums, model_.cluster(), schedule(), placement_, model_.partition(cuts),
-                    problem_.memory_rule, recomputed, problem_.norm);
+                    problem_.memory_rule, activations, problem_.norm);
   };
-  return in_memory(recomputed.blocks.empty() ? by(model_.sums()) : by(layers), cuts, recomputed,
+  return in_memory(activations.blocks.empty() ? by(model_.sums()) : by(layers), cuts, activations,
                    found);
 }
 
-std::optional<Prices> PlanJudge::fitting(const Cuts& cuts, const Recomputed& recomputed,
+std::optional<Prices> PlanJudge::fitting(const Cuts& cuts, const Activations& activations,
                                          FoundPlans& found, std::vector<Bytes>& peak_memory) {
   ++counts_.judged;
-  StageCosts costs = stage_costs_of(cuts, recomputed);
+  StageCosts costs = stage_costs_of(cuts, activations);
   Schedule lowered = this->lowered(costs);
   peak_memory = pfeife::peak_memory(with_receives_at_need(lowered), costs, placement_);
   if (!fits(peak_memory)) return std::nullopt;
   Prices prices = in_memory(evaluate_lowered(std::move(costs), std::move(lowered), placement_),
-                            cuts, recomputed, found);
+                            cuts, activations, found);
   if (fits(prices.peak_memory)) return prices;
   peak_memory = std::move(prices.peak_memory);
   return std::nullopt;
 }
 
 /// The choices of recomputed stages for the same cuts share what takes long.
-StageCosts PlanJudge::stage_costs_of(const Cuts& cuts, const Recomputed& recomputed) {
+StageCosts PlanJudge::stage_costs_of(const Cuts& cuts, const Activations& activations) {
   if (!collected_ || collected_->first != cuts) {
     const Partition partition = model_.partition(cuts);
     collected_ = {cuts,
@@ -112,7 +112,7 @@ StageCosts PlanJudge::stage_costs_of(const Cuts& cuts, const Recomputed& recompu
     collected_->second.norm =
         norm_time(model_.layers(), problem_.norm, partition, placement_, model_.cluster());
   }
-  return with_recomputation(collected_->second, recomputed, placement_, model_.cluster());
+  return with_recomputation(collected_->second, activations, placement_, model_.cluster());
 }
 
 Schedule PlanJudge::lowered(const StageCosts& costs) const {

@@ -26,17 +26,17 @@ class PlanJudge {
   void forget_schedule() { schedule_.reset(); }
 
   /// What is chosen, and what the problem recomputes whatever is chosen.
-  Recomputed recomputed(std::vector<bool> stages, std::vector<LayerRange> blocks = {}) const;
+  Activations activations(std::vector<bool> stages, std::vector<LayerRange> blocks = {}) const;
   /// Received late if the prices do not fit otherwise. If nothing fits, the least peaks that are
   /// needed, or what is reserved where that alone does not fit. Tells `found` of what may fit in
   /// rows that are not known. `layers`: the model's, or those that blocks are chosen of.
-  Prices prices(const Cuts& cuts, const Recomputed& recomputed, const Layers& layers,
+  Prices prices(const Cuts& cuts, const Activations& activations, const Layers& layers,
                 FoundPlans& found);
-  Prices prices(const Cuts& cuts, const Recomputed& recomputed, FoundPlans& found) {
-    return prices(cuts, recomputed, model_.layers(), found);
+  Prices prices(const Cuts& cuts, const Activations& activations, FoundPlans& found) {
+    return prices(cuts, activations, model_.layers(), found);
   }
   /// The same by MemoryRule::Lifetimes if it fits; else nullopt, and the peaks in `peak_memory`.
-  std::optional<Prices> fitting(const Cuts& cuts, const Recomputed& recomputed, FoundPlans& found,
+  std::optional<Prices> fitting(const Cuts& cuts, const Activations& activations, FoundPlans& found,
                                 std::vector<Bytes>& peak_memory);
   bool fits(const std::vector<Bytes>& peak_memory) const {
     return pfeife::fits(peak_memory, problem_.memory_limit);
@@ -53,10 +53,10 @@ class PlanJudge {
   }
 
  private:
-  Prices in_memory(Prices prices, const Cuts& cuts, const Recomputed& recomputed,
+  Prices in_memory(Prices prices, const Cuts& cuts, const Activations& activations,
                    FoundPlans& found);
   std::vector<Bytes> needed(const Choice& choice, const Prices& prices);
-  StageCosts stage_costs_of(const Cuts& cuts, const Recomputed& recomputed);
+  StageCosts stage_costs_of(const Cuts& cuts, const Activations& activations);
   Schedule lowered(const StageCosts& costs) const;
 
   const CutModel& model_;

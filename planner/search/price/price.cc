@@ -16,7 +16,7 @@ Priced priced(Choice choice, Prices prices) {
 /// Received as ready.
 static Prices evaluated(const Problem& problem, const Choice& choice) {
   return evaluate(problem.layers, problem.cluster, compute_only(choice), choice.placement,
-                  choice.partition, problem.memory_rule, choice.recomputed, problem.norm,
+                  choice.partition, problem.memory_rule, choice.activations, problem.norm,
                   choice.spec.slice_lengths);
 }
 
@@ -26,7 +26,7 @@ std::vector<Bytes> must_fit(const Problem& problem, const Choice& choice, const 
     return prices.peak_memory;
   Plan plan;
   plan.partition = choice.partition, plan.placement = choice.placement;
-  plan.recomputed = choice.recomputed;
+  plan.activations = choice.activations;
   plan.schedule = prices.lowered, plan.peak_memory = prices.peak_memory;
   return reserved_memory(plan, problem.layers, *problem.allocator, problem.memory_limit);
 }
@@ -65,7 +65,7 @@ Priced price(const Problem& problem, Choice choice) {
 }
 
 std::optional<Shortage> host_shortage(const Problem& problem, const Priced& plan) {
-  if (!plan.recomputed.offloads()) return std::nullopt;
+  if (!plan.activations.offloads()) return std::nullopt;
   const Need need{.host = memory_of_hosts(plan.rows->lowered, plan.rows->costs, plan.placement,
                                           problem.cluster),
                   .host_limit = problem.cluster->host_memory};

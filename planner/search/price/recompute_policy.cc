@@ -40,10 +40,10 @@ bool FixedRecomputation::offer(CandidateParts& parts, const Cuts& cuts, double t
       return false;
     }
   }
-  const Recomputed recomputed = parts.judge.recomputed({});
-  Prices plan = parts.judge.prices(cuts, recomputed, parts.found);
+  const Activations activations = parts.judge.activations({});
+  Prices plan = parts.judge.prices(cuts, activations, parts.found);
   check_time(plan, time);
-  if (parts.judge.fits(plan.peak_memory)) return parts.keep(cuts, std::move(plan), recomputed);
+  if (parts.judge.fits(plan.peak_memory)) return parts.keep(cuts, std::move(plan), activations);
   if (parts.problem.recompute == Recompute::None) parts.memory.learn(cuts, plan.costs);
   parts.memory.note_too_full(cuts, plan.peak_memory);
   return parts.refuse(cuts, plan.peak_memory);
@@ -69,7 +69,7 @@ bool ChosenStages::offer(CandidateParts& parts, const Cuts& cuts, double) {
   PlanJudge& judge = parts.judge;
   const Recomputation::Choice choice = choose(parts, cuts);
   if (!choice.possible) {
-    const Recomputed all = judge.recomputed(std::vector<bool>(parts.stages(), true));
+    const Activations all = judge.activations(std::vector<bool>(parts.stages(), true));
     return parts.refuse(cuts, judge.prices(cuts, all, parts.found).peak_memory);
   }
   const double least = parts.times.time(cuts, &choice.forced);
@@ -77,7 +77,7 @@ bool ChosenStages::offer(CandidateParts& parts, const Cuts& cuts, double) {
   if (parts.stages() <= kAllChoices) return try_all(parts, cuts, choice.forced);
   if (choice.chosen != choice.forced) {
     // The margin may be too careful for these cuts.
-    const Recomputed forced = judge.recomputed(choice.forced);
+    const Activations forced = judge.activations(choice.forced);
     Prices plan = judge.prices(cuts, forced, parts.found);
     if (judge.fits(plan.peak_memory)) {
       parts.found.set_aside(cuts);
@@ -97,11 +97,11 @@ bool ChosenStages::try_more(CandidateParts& parts, const Cuts& cuts, std::vector
       parts.found.set_aside(cuts);  // with more recomputed it takes no less
       return false;
     }
-    const Recomputed recomputed = judge.recomputed(chosen);
-    Prices plan = judge.prices(cuts, recomputed, parts.found);
+    const Activations activations = judge.activations(chosen);
+    Prices plan = judge.prices(cuts, activations, parts.found);
     if (chosen != forced) parts.found.note_unsure(least);
     if (judge.fits(plan.peak_memory)) {
-      if (parts.keep(cuts, std::move(plan), recomputed)) return true;
+      if (parts.keep(cuts, std::move(plan), activations)) return true;
       parts.found.set_aside(cuts);
       return false;
     }
@@ -136,16 +136,16 @@ bool ChosenStages::try_all(CandidateParts& parts, const Cuts& cuts,
     const double time = parts.times.time(cuts, &tried);
     if (!parts.found.would_be_best(cuts, time)) continue;
     judged = true;
-    const Recomputed recomputed = parts.judge.recomputed(tried);
+    const Activations activations = parts.judge.activations(tried);
     std::vector<Bytes> peak_memory;
-    auto plan = parts.judge.fitting(cuts, recomputed, parts.found, peak_memory);
+    auto plan = parts.judge.fitting(cuts, activations, parts.found, peak_memory);
     if (!plan) {
       last = std::move(peak_memory);
       continue;
     }
     check_time(*plan, time);
     fit = true;
-    kept = parts.keep(cuts, *std::move(plan), recomputed) || kept;
+    kept = parts.keep(cuts, *std::move(plan), activations) || kept;
   }
   if (judged && !fit) return parts.refuse(cuts, last);
   parts.found.set_aside(cuts);
@@ -194,7 +194,7 @@ bool ChosenBlocks::offer_blocks(CandidateParts& parts, const Cuts& cuts, double 
   if (parts.memory.surely_too_full(cuts))
     return parts.refuse(
         cuts,
-        judge.prices(cuts, judge.recomputed({}, all), choice_.layers(), parts.found).peak_memory);
+        judge.prices(cuts, judge.activations({}, all), choice_.layers(), parts.found).peak_memory);
   if (all.size() <= kAllChoices) return try_all(parts, cuts, all);
   parts.found.note_unsure(time);
   std::set<std::vector<LayerRange>> judged;
@@ -207,13 +207,13 @@ bool ChosenBlocks::offer_blocks(CandidateParts& parts, const Cuts& cuts, double 
     if (!judged.insert(choice.blocks).second) break;
     if (choice.fits && parts.times.time(cuts, nullptr, &choice.again) >= parts.found.best_time())
       break;
-    const Recomputed recomputed = judge.recomputed({}, choice.blocks);
-    Prices plan = judge.prices(cuts, recomputed, choice_.layers(), parts.found);
+    const Activations activations = judge.activations({}, choice.blocks);
+    Prices plan = judge.prices(cuts, activations, choice_.layers(), parts.found);
     for (std::size_t r = 0; r < choice.peak.size(); ++r)
       margin_[r] = static_cast<double>(plan.peak_memory[r].value) - choice.peak[r];
     if (judge.fits(plan.peak_memory)) {
       fit = true;
-      kept = parts.keep(cuts, std::move(plan), recomputed) || kept;
+      kept = parts.keep(cuts, std::move(plan), activations) || kept;
     } else {
       too_full = std::move(plan);
       if (!choice.fits) break;
@@ -236,13 +236,13 @@ bool ChosenBlocks::try_all(CandidateParts& parts, const Cuts& cuts,
         choice_.of(parts.model, cuts, parts.times.costs().kinds(), tried);
     const double time = parts.times.time(cuts, nullptr, &choice.again);
     if (!parts.found.would_be_best(cuts, time)) continue;
-    const Recomputed recomputed = parts.judge.recomputed({}, std::move(tried));
-    Prices plan = parts.judge.prices(cuts, recomputed, choice_.layers(), parts.found);
+    const Activations activations = parts.judge.activations({}, std::move(tried));
+    Prices plan = parts.judge.prices(cuts, activations, choice_.layers(), parts.found);
     check_time(plan, time);
     judged = true;
     if (parts.judge.fits(plan.peak_memory)) {
       fit = true;
-      kept = parts.keep(cuts, std::move(plan), recomputed) || kept;
+      kept = parts.keep(cuts, std::move(plan), activations) || kept;
     } else {
       last = std::move(plan);
     }

@@ -154,7 +154,7 @@ class StageUses {
     const auto found = fastest_fitting(joint);
     if (!found) return std::nullopt;
     Choice choice = choice_;
-    choice.recomputed = recomputed(found->alternatives);
+    choice.activations = activations(found->alternatives);
     return choice;
   }
 
@@ -164,8 +164,8 @@ class StageUses {
     for (std::size_t s = 0; s < chosen.size(); ++s) uses.push_back(uses_[s][chosen[s]]);
     return uses;
   }
-  Recomputed recomputed(const Alternatives& chosen) const {
-    Recomputed found{.except_last = problem_.recompute_except_last};
+  Activations activations(const Alternatives& chosen) const {
+    Activations found{.except_last = problem_.recompute_except_last};
     const std::vector<StageUse> all = uses_in(chosen);
     for (std::size_t s = 0; s < all.size(); ++s) {
       const Again& way = ways_[all[s].again];
@@ -173,11 +173,11 @@ class StageUses {
       found.offload.push_back(all[s].offload);
       found.blocks.insert(found.blocks.end(), way.blocks[s].begin(), way.blocks[s].end());
     }
-    if (!found.any()) found.except_last = false;
+    if (!found.recomputes()) found.except_last = false;
     return found;
   }
   StageCosts costs_of(const Alternatives& chosen) const {
-    Recomputed found = recomputed(chosen);
+    Activations found = activations(chosen);
     found.blocks.clear();  // are in the costs put together
     StageCosts costs = with_recomputation(put_together(ways_, uses_in(chosen)), found,
                                           choice_.placement, problem_.cluster);
@@ -189,7 +189,7 @@ class StageUses {
                                     choice_.placement, problem_.cluster);
     return sliced_stage_costs(std::move(costs), choice_.spec.slices, choice_.spec.slice_lengths,
                               problem_.layers, choice_.partition, choice_.placement,
-                              problem_.cluster, recomputed(chosen));
+                              problem_.cluster, activations(chosen));
   }
 
   const Problem& problem_;

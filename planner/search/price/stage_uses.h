@@ -14,7 +14,7 @@ struct HostUse {
   bool limited = true;   ///< hosts keep to Cluster::host_memory; false: any amount is allowed
 };
 
-/// Returns `choice` with Choice::recomputed set so that the plan fits the problem's memory and is
+/// Returns `choice` with Choice::activations set so that the plan fits the problem's memory and is
 /// as fast as fastest_fitting() finds: the fastest where combinations are few, else by a local
 /// search. nullopt if no combination that was tried fits. For schedules of whole microbatches and
 /// of slices.

@@ -22,17 +22,17 @@ std::vector<std::vector<LayerRange>> blocks_of_stages(const Problem& problem,
 }
 
 std::optional<Priced> with_equal_blocks(const Problem& problem, const Priced& plan) {
-  if (!plan.recomputed.any()) return plan;
+  if (!plan.activations.recomputes()) return plan;
   const auto blocks = blocks_of_stages(problem, plan.partition);
   std::size_t most = 0;
   for (const std::vector<LayerRange>& stage : blocks) most = std::max(most, stage.size());
   for (std::size_t n = problem.recompute == Recompute::Attention ? most : 1; n <= most; ++n) {
     Choice choice = plan;
-    choice.recomputed.stages.assign(blocks.size(), false);
-    choice.recomputed.blocks.clear();
+    choice.activations.stages.assign(blocks.size(), false);
+    choice.activations.blocks.clear();
     for (const std::vector<LayerRange>& stage : blocks)
-      choice.recomputed.blocks.insert(
-          choice.recomputed.blocks.end(), stage.begin(),
+      choice.activations.blocks.insert(
+          choice.activations.blocks.end(), stage.begin(),
           stage.begin() + static_cast<std::ptrdiff_t>(std::min(n, stage.size())));
     if (auto fits = fitting(problem, std::move(choice))) return fits;
   }

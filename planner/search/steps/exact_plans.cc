@@ -51,7 +51,7 @@ void ExactPlans::plan(const ScheduleSpec& spec, const std::vector<Partition>& cu
     const Choice choice = with_order({.spec = spec,
                                       .partition = partition,
                                       .placement = placement_for(spec, problem_.device_of_rank),
-                                      .recomputed = all_or_nothing(spec)});
+                                      .activations = all_or_nothing(spec)});
     ++candidates;
     if (auto plan = fitting_with_uses(choice))
       plans.push_back(*std::move(plan));
@@ -66,7 +66,7 @@ void ExactPlans::plan(const ScheduleSpec& spec, const std::vector<Partition>& cu
     const Choice choice{.spec = spec,
                         .partition = lack->partition,
                         .placement = placement_for(spec, problem_.device_of_rank),
-                        .recomputed = all_or_nothing(spec)};
+                        .activations = all_or_nothing(spec)};
     if (const auto fits = moved_to_fit(problem_, with_least_memory(choice), most_))
       attempt(fits->partition);
   }
@@ -81,15 +81,15 @@ void ExactPlans::plan(const ScheduleSpec& spec, const std::vector<Partition>& cu
   found.push_back(problem_.cuts ? std::move(best) : with_moved_cuts(std::move(best)));
 }
 
-Recomputed ExactPlans::all_or_nothing(const ScheduleSpec& spec) const {
+Activations ExactPlans::all_or_nothing(const ScheduleSpec& spec) const {
   if (problem_.recompute != Recompute::Full) return {};
   return {.stages = std::vector<bool>(spec.stages(), true)};
 }
 Choice ExactPlans::with_least_memory(Choice choice) const {
   if (problem_.recompute == Recompute::Choose)
-    choice.recomputed.stages.assign(choice.placement.stages(), true);
+    choice.activations.stages.assign(choice.placement.stages(), true);
   if (problem_.recompute == Recompute::Blocks)
-    choice.recomputed.blocks = cut_blocks(problem_.blocks, choice.partition);
+    choice.activations.blocks = cut_blocks(problem_.blocks, choice.partition);
   return choice;
 }
 std::optional<Priced> ExactPlans::fitting_with_uses(const Choice& choice) const {
@@ -111,7 +111,7 @@ Priced ExactPlans::with_moved_cuts(Priced plan) const {
   const bool open = is_built(plan.spec) || is_chosen(problem_.recompute);
   for (std::size_t round = 1; round < kRounds && open; ++round) {
     Choice bare = plan;
-    bare.recomputed = all_or_nothing(bare.spec);
+    bare.activations = all_or_nothing(bare.spec);
     auto again = fitting_with_uses(with_order(std::move(bare)));
     if (!again || again->estimate >= plan.estimate) break;
     plan = descended(problem_, *std::move(again), most_);

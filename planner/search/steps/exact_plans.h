@@ -30,7 +30,7 @@ class ExactPlans {
 
  private:
   /// What is computed again of every plan.
-  Recomputed all_or_nothing(const ScheduleSpec& spec) const;
+  Activations all_or_nothing(const ScheduleSpec& spec) const;
   /// The choice with all recomputed that may be.
   Choice with_least_memory(Choice choice) const;
   /// The choice if it fits, else with stages that compute again what they save, and an order for

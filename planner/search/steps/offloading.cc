@@ -22,12 +22,12 @@ struct PlanOrLack {
 
 PlanOrLack plan_or_lack(const Problem& problem, const Choice& choice) {
   if (const auto fits = with_stage_uses(problem, choice, {.offload = true})) {
-    if (!fits->recomputed.offloads()) return {};  // the search has found it
+    if (!fits->activations.offloads()) return {};  // the search has found it
     return {.plan = fitting(problem, *fits), .lack = {}};
   }
   if (!problem.cluster->host_memory) return {};
   const auto fits_devices = with_stage_uses(problem, choice, {.offload = true, .limited = false});
-  if (!fits_devices || !fits_devices->recomputed.offloads()) return {};
+  if (!fits_devices || !fits_devices->activations.offloads()) return {};
   const std::optional<Shortage> lack = host_shortage(problem, price(problem, *fits_devices));
   if (!lack) return {};
   return {.plan = {}, .lack = HostLack{*lack, name_of(*fits_devices)}};
@@ -36,8 +36,8 @@ PlanOrLack plan_or_lack(const Problem& problem, const Choice& choice) {
 /// The choice with all computed again and offloaded that may be.
 Choice with_least_memory(const Problem& problem, Choice choice) {
   const bool again = is_chosen(problem.recompute) || problem.recompute == Recompute::Full;
-  if (again) choice.recomputed.stages.assign(choice.placement.stages(), true);
-  choice.recomputed.offload.assign(choice.placement.stages(), 1.0);
+  if (again) choice.activations.stages.assign(choice.placement.stages(), true);
+  choice.activations.offload.assign(choice.placement.stages(), 1.0);
   return choice;
 }
 

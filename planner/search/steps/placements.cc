@@ -139,7 +139,7 @@ std::vector<Placed> starts(const CutModel& model, const std::vector<Priced>& pla
     if (!cuts || plan.spec.slices > 1 ||
         std::ranges::find(found, spec, &Placed::spec) != found.end())
       continue;
-    std::vector<bool> recompute = plan.recomputed.stages;
+    std::vector<bool> recompute = plan.activations.stages;
     recompute.resize(spec.stages());
     found.push_back({*cuts, std::move(spec), std::move(recompute)});
     if (found.size() == kStarts) break;

@@ -26,7 +26,7 @@ bool is_listed(const Priced& plan, const Answer& answer, const Problem& problem)
   return bound.least_share == 0 && !bound.linked && !plan.order &&
          std::ranges::find(bound.schedules, plan.spec) != bound.schedules.end() &&
          plan.placement == placement_for(plan.spec, problem.device_of_rank) &&
-         (offload || !plan.recomputed.offloads()) && fits(plan.peak_memory, bound.memory_limit);
+         (offload || !plan.activations.offloads()) && fits(plan.peak_memory, bound.memory_limit);
 }
 
 /// No claim lies above a plan that it holds for.

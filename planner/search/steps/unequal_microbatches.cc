@@ -45,7 +45,7 @@ std::optional<Priced> fitting_with_uses(const Problem& problem, Choice choice) {
   choice.receives = Receives::AsReady;
   auto plan = fitting(problem, choice);
   if (plan || !is_chosen(problem.recompute)) return plan;
-  choice.recomputed = {};
+  choice.activations = {};
   const auto uses = with_stage_uses(problem, choice, {.offload = false});
   return uses ? fitting(problem, *uses) : std::nullopt;
 }
